@@ -1,0 +1,1 @@
+"""What carries a value from one step to the next."""

@@ -1,0 +1,1 @@
+"""What runs, when, in which order."""

@@ -1,0 +1,1 @@
+"""Step executors: one file a step type; none imports another."""

@@ -1,0 +1,1 @@
+"""How an agent answers: the tool loop and its messages."""

@@ -1,0 +1,1 @@
+"""The step-result cache: key, policy, lookup."""

@@ -1,0 +1,96 @@
+"""The one encoding behind every key, fingerprint and digest.
+
+`encode_fields` turns named values into bytes that no other set of names and values shares; `canonical_json`
+turns a JSON value into one text. Golden digests in tests/unit/test_canonical.py pin both, so an accidental change
+of the encoding is a red test, and a deliberate one bumps `SCHEMA_VERSION` in reprise/cache/key.py.
+
+Source: specification C1, C3, C12.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+DEPTH_MAX = 200
+"""Deepest nesting that is encoded; deeper values are refused, on every platform alike."""
+
+
+class NotCanonical(ValueError):
+    """A value does not survive a JSON round trip unchanged."""
+
+
+def sha256_hex(data: bytes | str) -> str:
+    """Return the SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+def canonical_json(value: JsonValue) -> str:
+    """Return the one JSON text of a value: sorted keys, no blanks, no escapes beyond need.
+
+    Raises:
+        NotCanonical: The value holds a tuple, a key that is no text, NaN, an infinity, a lone surrogate, an
+            arbitrary object, or is nested deeper than `DEPTH_MAX`.
+    """
+    _check(value, "$", 0)
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"a text holds a lone surrogate at character {error.start} of its JSON"
+        raise NotCanonical(message) from error
+    return text
+
+
+def encode_fields(fields: Mapping[str, "str | bytes | None"]) -> bytes:
+    """Return bytes that name and measure each field, so that no two different field sets are equal.
+
+    A field's value is text, bytes, or `None` (known to be null); a field that does not apply is left out of the
+    mapping. All of these encode differently from each other and from the empty text. The order of the mapping
+    does not matter.
+    """
+    parts: list[bytes] = [b"%d;" % len(fields)]
+    for name in sorted(fields):
+        value = fields[name]
+        tag = b"n" if value is None else b"s" if isinstance(value, str) else b"b"
+        body = b"" if value is None else value.encode() if isinstance(value, str) else value
+        name_bytes = name.encode()
+        parts.append(b"%d:%s%s%d:" % (len(name_bytes), name_bytes, tag, len(body)))
+        parts.append(body)
+    return b"".join(parts)
+
+
+def digest_fields(fields: Mapping[str, "str | bytes | None"]) -> str:
+    """Return the SHA-256 of `encode_fields`, as 64 hexadecimal digits."""
+    return sha256_hex(encode_fields(fields))
+
+
+def _check(value: JsonValue, where: str, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        message = f"{where[:80]} is nested deeper than {DEPTH_MAX} levels"
+        raise NotCanonical(message)
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return
+    if isinstance(value, float) and kind is float:
+        if not math.isfinite(value):
+            message = f"{where} is {value!r}, which JSON cannot hold"
+            raise NotCanonical(message)
+        return
+    if isinstance(value, dict) and kind is dict:
+        for name, item in value.items():
+            if type(name) is not str:
+                message = f"{where} has the key {name!r}; JSON keys are text"
+                raise NotCanonical(message)
+            _check(item, f"{where}.{name}", depth + 1)
+        return
+    if isinstance(value, list) and kind is list:
+        for index, item in enumerate(value):
+            _check(item, f"{where}[{index}]", depth + 1)
+        return
+    message = f"{where} is of type {kind.__name__}, which JSON cannot hold"
+    raise NotCanonical(message)

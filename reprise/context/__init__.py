@@ -1,0 +1,1 @@
+"""What a step gets to read: its input text and its variables."""

@@ -1,0 +1,1 @@
+"""Timelines, shots, captions, and ffmpeg command lines as data."""

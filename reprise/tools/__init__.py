@@ -1,0 +1,1 @@
+"""What an agent may do, one file a tool group."""

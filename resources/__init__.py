@@ -1,0 +1,1 @@
+"""Adapters to the outside, and the settings that choose them."""
