@@ -1,0 +1,62 @@
+"""What holds for every test: the marks that need `--all`, and the golden files' option.
+
+A test that takes minutes is marked `slow`; one that drives a browser is marked `browser`. Plain
+`bin/test` leaves both out and says so at the end; nothing is skipped in silence.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+LEFT_OUT_REASONS = {
+    "slow": "minutes each",
+    "browser": "need Debian's chromium and chromium-driver",
+}
+"""Each mark that a plain `bin/test` leaves out, and why."""
+
+BROWSER_PROGRAMS = ("chromium", "chromedriver")
+
+_left_out: Counter[str] = Counter()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the expected files under tests/golden; read the difference before a commit",
+    )
+
+
+@pytest.fixture(scope="session")
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are rewritten instead of compared."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        for mark in LEFT_OUT_REASONS:
+            if item.get_closest_marker(mark) is not None:
+                _left_out[mark] += 1
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    missing = [program for program in BROWSER_PROGRAMS if shutil.which(program) is None]
+    asked = [item for item in session.items if item.get_closest_marker("browser") is not None]
+    if asked and missing and not session.config.option.collectonly:
+        message = (
+            f"{len(asked)} chosen tests drive a browser and PATH lacks {' and '.join(missing)}: "
+            "apt-get install chromium chromium-driver, or leave them out with -m 'not browser'"
+        )
+        raise pytest.UsageError(message)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not _left_out:
+        return
+    terminalreporter.section("left out")
+    for mark, count in sorted(_left_out.items()):
+        terminalreporter.write_line(f"{count} marked {mark} ({LEFT_OUT_REASONS[mark]})")
+    terminalreporter.write_line("`bin/test --all` runs them too")
