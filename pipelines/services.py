@@ -1,0 +1,128 @@
+"""What steps may use: the ports, gathered, and nothing that knows Dagster.
+
+Source: STYLE section 1; wired in pipelines/definitions.py alone.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from reprise.cache.key import KeyFacts
+from reprise.cache.lookup import StepCache
+from reprise.context.bodies import Bodies
+from reprise.model.agent import AgentDefinition
+from reprise.model.project import ProjectFile
+from reprise.model.result import Artifact, StepResult
+from reprise.model.workflow import Step, Workflow
+from reprise.ports import (
+    Cancelled,
+    FilmRenderer,
+    HistoryStore,
+    ModelProvider,
+    ObjectStore,
+    PriorOutput,
+    Progress,
+    ProjectRegistry,
+    SpeechRecognizer,
+    VideoAnalyzer,
+)
+
+
+@dataclass(frozen=True)
+class Services:
+    """Every door that a step may go through."""
+
+    workflows: Mapping[str, Workflow]
+    agents: Mapping[str, AgentDefinition]
+    objects: ObjectStore
+    bodies: Bodies
+    cache: StepCache
+    history: HistoryStore
+    projects: ProjectRegistry
+    analyzer: VideoAnalyzer
+    speech: SpeechRecognizer
+    renderer: FilmRenderer
+    provider: Callable[[str], ModelProvider]
+    """Provider id → provider; raises BadInput for an unknown one."""
+    default_provider: str
+    clock: Callable[[], datetime]
+    scratch: Path
+    """Folder for work in progress; each step gets a folder of its own in it, removed when it ends."""
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """One step about to run: its definition with variables replaced, and everything that it may read."""
+
+    step: Step
+    project_id: str
+    resolved_input: str
+    user_request: str
+    prior: Mapping[int, PriorOutput]
+    """Outputs of the earlier steps that it reads, by order."""
+    agents: tuple[AgentDefinition, ...]
+    """The agents that work in it, in speaking order."""
+    files: tuple[ProjectFile, ...]
+    """The project's files, by name."""
+    provider: ModelProvider
+    services: Services
+    workdir: Path
+    """A folder of its own, removed when it ends."""
+    progress: Progress
+    cancelled: Cancelled
+    reuse: bool
+    """False when nothing from earlier runs may be taken, render units included."""
+
+    @property
+    def where(self) -> str:
+        """The step as messages name it."""
+        return f"step {self.step.order} ({self.step.label})"
+
+    def local_file(self, storage_key: str, name: str) -> Path:
+        """Return a local path of an object, for reading only.
+
+        Raises:
+            ObjectMissing: The object is gone.
+        """
+        path = self.services.objects.local_path(storage_key)
+        if path is not None:
+            return path
+        target = self.workdir / "inputs" / name
+        if not target.exists():
+            self.services.objects.fetch(storage_key, target)
+        return target
+
+    def keep_file(self, path: Path, name: str, media_type: str) -> Artifact:
+        """Put a file that the step made into the object store, under its digest, and return the artifact."""
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        key = f"projects/{self.project_id}/artifacts/{digest[:2]}/{digest[:32]}/{name}"
+        info = self.services.objects.head(key)
+        if info is None or info.size_bytes != path.stat().st_size:
+            info = self.services.objects.put_file(key, path, media_type=media_type)
+        return Artifact(
+            name=name,
+            storage_key=key,
+            size_bytes=info.size_bytes,
+            etag=info.etag,
+            media_type=media_type,
+        )
+
+
+class StepExecutor(Protocol):
+    """Gives the results of one step type; a new one is a file in pipelines/steps and a row in its table."""
+
+    def key_facts(self, context: StepContext) -> KeyFacts:
+        """Return what the answer depends on besides definition and input. Runs no program and no model."""
+        ...
+
+    def execute(self, context: StepContext) -> StepResult:
+        """Do the step's work.
+
+        Raises:
+            RepriseError: It cannot be done; the message says what, where, what to do.
+        """
+        ...

@@ -1,0 +1,157 @@
+"""The key of a step result: every field that its answer depends on, by name.
+
+A field that does not apply to a step is absent, which differs from null and from empty. A field that cannot be computed
+raises, and then there is neither lookup nor store: a key is never made from the rest. Adding or changing a field bumps
+`SCHEMA_VERSION` in the same commit; the golden digest in tests/unit/cache/test_key.py reminds.
+
+Source: specification C1 to C4, C23.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from reprise.canonical import canonical_json, digest_fields, sha256_hex
+from reprise.model.agent import AgentDefinition
+from reprise.model.base import Value
+from reprise.model.project import ProjectFile
+from reprise.model.workflow import Step, StepType
+
+SCHEMA_VERSION = 1
+
+ALGORITHM_REVISIONS: Mapping[StepType, str] = {
+    StepType.EXTRACT: "1",
+    StepType.VIDEO_ANALYZE: "shots 1, loudness 1, speech 1",
+    StepType.EDIT_ROOM: "1",
+    StepType.VIDEO_COMPILE: "1",
+}
+"""Revision of each deterministic executor; bump one when its answers change for the same config and inputs."""
+
+CONFIG_BLOBS = (
+    "extract",
+    "video_analyze",
+    "video_compile",
+    "edit_room",
+    "graphics_room",
+    "color_grade_room",
+    "function",
+)
+
+
+class KeyFacts(Value):
+    """What a step's answer depends on besides its definition and its input."""
+
+    agents: tuple[AgentDefinition, ...] = ()
+    """Every agent that works in the step, in speaking order, prompts with variables replaced."""
+    providers: tuple[dict[str, JsonValue], ...] = ()
+    """Per agent: what identifies its provider and model."""
+    tools: tuple[dict[str, JsonValue], ...] = ()
+    """Every tool offered: name, schema, revision."""
+    toolchain: dict[str, str] | None = None
+    """Programs and models that a media step uses."""
+    files: tuple[tuple[str, ...], ...] | None = None
+    """What it sees of the project's files; null when it sees none."""
+
+
+def file_rows(files: Sequence[ProjectFile]) -> tuple[tuple[str, ...], ...]:
+    """Return the fingerprint rows of a whole project, by file id (specification C2)."""
+    return tuple(
+        (
+            file.id,
+            file.storage_key,
+            str(file.size_bytes),
+            file.uploaded_at.isoformat(),
+            file.summary_status.value,
+            file.indexing_status.value,
+        )
+        for file in sorted(files, key=lambda file: file.id)
+    )
+
+
+def key_fields(
+    step: Step,
+    facts: KeyFacts,
+    *,
+    project_id: str,
+    resolved_input: str,
+    user_request: str | None,
+    variables: Mapping[str, JsonValue],
+) -> dict[str, str | None]:
+    """Return the key's fields as text.
+
+    Args:
+        step: The step, its config's variables replaced.
+        facts: What else its answer depends on.
+        project_id: Entries are never shared across projects.
+        resolved_input: The fully built input text.
+        user_request: The request; None when the step cannot see it.
+        variables: The variables that the step can see.
+
+    Raises:
+        NotCanonical: A value cannot be hashed; there is no key then.
+    """
+    fields: dict[str, str | None] = {
+        "schema_version": str(SCHEMA_VERSION),
+        "project_id": project_id,
+        "step_type": step.type.value,
+        "input_mode": step.input_mode.value,
+        "selected_prior_step_orders": canonical_json(list(step.selected_prior_step_orders)),
+        "input_mapping": canonical_json(dict(step.input_mapping)),
+        "condition": step.condition,
+        "max_iterations": None if step.max_iterations is None else str(step.max_iterations),
+        "min_score": None if step.min_score is None else repr(step.min_score),
+        "step_prompt": step.prompt,
+        "resolved_input": resolved_input,
+        "variables": canonical_json(dict(variables)),
+    }
+    if step.type in ALGORITHM_REVISIONS:
+        fields["algorithm_revision"] = ALGORITHM_REVISIONS[step.type]
+    if user_request is not None:
+        fields["user_request"] = user_request
+    for name in CONFIG_BLOBS:
+        blob = getattr(step, name)
+        if blob is not None:
+            fields[name] = canonical_json(blob.model_dump(mode="json"))
+    if facts.agents:
+        fields |= _agent_fields(facts)
+    if facts.toolchain is not None:
+        fields["toolchain"] = canonical_json(dict(facts.toolchain))
+    if facts.files is not None:
+        fields["project_file_fingerprint"] = canonical_json([list(row) for row in facts.files])
+    return fields
+
+
+def cache_key(fields: Mapping[str, str | None]) -> str:
+    """Return the key: SHA-256 over the field-named, length-prefixed encoding, as 64 hexadecimal digits."""
+    return digest_fields(fields)
+
+
+def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
+    """Return a short digest for each field, so that a later miss can name the one that changed."""
+    return {
+        name: "null" if value is None else sha256_hex(value)[:16] for name, value in fields.items()
+    }
+
+
+def changed_fields(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return the names of the fields that differ, by name; an absent field differs from any value."""
+    names = sorted(set(earlier) | set(now))
+    return [name for name in names if earlier.get(name) != now.get(name)]
+
+
+def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
+    agents = facts.agents
+    return {
+        "agent_type": canonical_json([agent.agent_type for agent in agents]),
+        "agent_definition_id": canonical_json([agent.id for agent in agents]),
+        "agent_system_prompt": canonical_json([agent.system_prompt for agent in agents]),
+        "agent_output_schema_name": canonical_json([agent.output_schema_name for agent in agents]),
+        "agent_output_schema": canonical_json([agent.output_schema for agent in agents]),
+        "agent_assigned_skills": canonical_json([list(a.assigned_skills) for a in agents]),
+        "agent_inference_provider_id": canonical_json(list(facts.providers)),
+        "agent_model_parameters": canonical_json(
+            [agent.parameters.model_dump(mode="json") for agent in agents]
+        ),
+        "agent_tool_groups": canonical_json([sorted(agent.tool_groups) for agent in agents]),
+        "agent_tools": canonical_json(list(facts.tools)),
+    }

@@ -1,0 +1,189 @@
+"""Looking a step up and storing what it gave, so that the cache never fails a run.
+
+The contract: `lookup` and `store` never raise for a broken, slow or absent store; they log a warning and answer "no
+cache". A hit is a snapshot: what a caller does to it cannot reach the next hit.
+
+Source: specification C6 to C10, C12, C17, C23.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from reprise.cache.key import SCHEMA_VERSION, changed_fields
+from reprise.canonical import NotCanonical, canonical_json, sha256_hex
+from reprise.model.result import Artifact, CacheReason, StepResult
+from reprise.model.settings import StepCacheSettings
+from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectStore
+
+logger = logging.getLogger(__name__)
+
+FIELDS_NAMED_MAX = 3
+
+
+@dataclass(frozen=True)
+class StepIdentity:
+    """Who asks: the key and what a person would call the step."""
+
+    project_id: str
+    workflow_id: str
+    step_label: str
+    step_type: str
+    agent_id: str | None
+    cache_key: str
+    field_digests: dict[str, str]
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What an execution took."""
+
+    run_id: str
+    seconds: float
+
+
+class StepCache:
+    """The step-result cache over an entry store and an object store.
+
+    Args:
+        entries: Where entries are kept.
+        objects: Where artifacts are; asked before a hit counts.
+        settings: The knobs.
+        clock: Answers the time; aware, UTC.
+    """
+
+    def __init__(
+        self,
+        entries: EntryStore,
+        objects: ObjectStore,
+        settings: StepCacheSettings,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._entries = entries
+        self._objects = objects
+        self._settings = settings
+        self._clock = clock
+
+    @property
+    def enabled(self) -> bool:
+        """False when the cache is switched off."""
+        return self._settings.enabled
+
+    def lookup(self, step: StepIdentity) -> Lookup:
+        """Return the earlier result of this key, or why there is none. Never raises for a store's fault."""
+        if not self._settings.enabled:
+            return Lookup(reason=CacheReason.STORE_OFF, detail="the step cache is switched off")
+        try:
+            return self._lookup(step)
+        except Exception as error:  # The cache never fails a run (specification C7).
+            logger.warning("step cache: lookup of %s failed: %s", step.cache_key[:12], error)
+            return Lookup(reason=CacheReason.STORE_OFF, detail=f"the store failed: {error}")
+
+    def store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
+        """Keep a fresh result; return why it was not kept, or None. Never raises for a store's fault."""
+        if not self._settings.enabled:
+            return CacheReason.STORE_OFF
+        try:
+            return self._store(step, result, cost)
+        except NotCanonical as error:
+            logger.warning("step cache: result of %r is not stored: %s", step.step_label, error)
+            return CacheReason.NOT_HASHABLE
+        except Exception as error:  # The cache never fails a run (specification C7).
+            logger.warning("step cache: store of %s failed: %s", step.cache_key[:12], error)
+            return CacheReason.STORE_OFF
+
+    def _lookup(self, step: StepIdentity) -> Lookup:
+        now = self._clock()
+        entry = self._entries.get(step.project_id, step.cache_key, now=now)
+        if entry is None:
+            return self._explain_miss(step)
+        if sha256_hex(entry.payload) != entry.payload_digest:
+            return self._reject(step, CacheReason.PAYLOAD_DAMAGED, "its stored result is damaged")
+        result = StepResult.model_validate_json(entry.payload)
+        if self._settings.validate_storage_artifacts:
+            for artifact in entry.artifacts:
+                refusal = self._check_artifact(step, artifact)
+                if refusal is not None:
+                    return refusal
+        hours = (now - entry.created_at).total_seconds() / 3600
+        detail = f"from run {entry.run_id[:8]}, {_age(hours)} old"
+        return Lookup(reason=CacheReason.HIT, detail=detail, result=result, entry=entry)
+
+    def _check_artifact(self, step: StepIdentity, artifact: Artifact) -> Lookup | None:
+        try:
+            info = self._objects.head(artifact.storage_key)
+        except Exception as error:  # Unknown is not gone: the entry stays (specification C8).
+            logger.warning("step cache: HEAD of %s failed: %s", artifact.storage_key, error)
+            detail = f"{artifact.name} could not be checked: {error}"
+            return Lookup(reason=CacheReason.ARTIFACT_UNCHECKED, detail=detail)
+        if info is None:
+            return self._reject(
+                step, CacheReason.ARTIFACT_GONE, f"{artifact.name} is gone from the object store"
+            )
+        same_etag = artifact.etag is None or artifact.etag == info.etag
+        if info.size_bytes != artifact.size_bytes or not same_etag:
+            return self._reject(
+                step, CacheReason.ARTIFACT_GONE, f"{artifact.name} changed in the object store"
+            )
+        return None
+
+    def _reject(self, step: StepIdentity, reason: CacheReason, detail: str) -> Lookup:
+        self._entries.delete(step.project_id, step.cache_key, reason=reason, now=self._clock())
+        return Lookup(reason=reason, detail=detail)
+
+    def _explain_miss(self, step: StepIdentity) -> Lookup:
+        gone = self._entries.tombstone(step.project_id, step.cache_key)
+        if gone is not None:
+            return Lookup(reason=gone, detail=f"an entry of these inputs was there: {gone.value}")
+        near = self._entries.nearest(step.project_id, step.workflow_id, step.step_label)
+        if near is None:
+            return Lookup(reason=CacheReason.FIRST_TIME, detail="this step has not run before")
+        if near.cache_key == step.cache_key:
+            return Lookup(reason=CacheReason.EXPIRED, detail="its entry has expired")
+        if near.schema_version != SCHEMA_VERSION:
+            return Lookup(reason=CacheReason.SCHEMA_CHANGED, detail="the key's encoding changed")
+        names = changed_fields(near.field_digests, step.field_digests)
+        shown = ", ".join(names[:FIELDS_NAMED_MAX])
+        more = len(names) - FIELDS_NAMED_MAX
+        detail = f"changed: {shown}" + (f" and {more} more" if more > 0 else "")
+        return Lookup(reason=CacheReason.FIELD_CHANGED, detail=detail)
+
+    def _store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
+        payload = canonical_json(result.model_dump(mode="json"))
+        if len(payload) > self._settings.max_entry_chars:
+            logger.warning(
+                "step cache: result of %r has %d characters, more than max_entry_chars (%d); not stored",
+                step.step_label,
+                len(payload),
+                self._settings.max_entry_chars,
+            )
+            return CacheReason.TOO_LARGE
+        now = self._clock()
+        self._entries.put(
+            CacheEntry(
+                project_id=step.project_id,
+                cache_key=step.cache_key,
+                schema_version=SCHEMA_VERSION,
+                workflow_id=step.workflow_id,
+                step_label=step.step_label,
+                step_type=step.step_type,
+                agent_id=step.agent_id,
+                run_id=cost.run_id,
+                created_at=now,
+                expires_at=now + timedelta(hours=self._settings.ttl_hours),
+                payload=payload,
+                payload_digest=sha256_hex(payload),
+                artifacts=result.artifacts,
+                field_digests=step.field_digests,
+                usage=result.usage,
+                seconds=cost.seconds,
+            )
+        )
+        return None
+
+
+def _age(hours: float) -> str:
+    if hours < 1:
+        return f"{max(0, round(hours * 60))} min"
+    return f"{hours:.0f} h" if hours < 72 else f"{hours / 24:.0f} days"

@@ -1,0 +1,24 @@
+"""The knobs of the core; resources/settings.py reads them from the environment."""
+
+from pydantic import Field
+
+from reprise.model.base import Value
+
+
+class StepCacheSettings(Value):
+    """The step-result cache. Environment: `REPRISE_STEP_CACHE__…`."""
+
+    enabled: bool = True
+    """Master switch; off behaves as if there were no cache."""
+    ttl_hours: float = Field(default=168.0, gt=0)
+    """Lifetime of an entry, in hours."""
+    max_entry_chars: int = Field(default=2_000_000, gt=0)
+    """Larger results are not stored, in characters of their JSON."""
+    validate_storage_artifacts: bool = True
+    """Ask the object store for each artifact before a hit counts."""
+    lookup_deadline_seconds: float = Field(default=0.25, gt=0)
+    """Longest wait for the database on a lookup."""
+    store_deadline_seconds: float = Field(default=0.5, gt=0)
+    """Longest wait for the database on a store."""
+    head_deadline_seconds: float = Field(default=1.0, gt=0)
+    """Longest wait for the object store on a HEAD."""

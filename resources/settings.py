@@ -1,0 +1,155 @@
+"""All knobs, read from the environment: `REPRISE_<GROUP>__<NAME>`.
+
+Nothing is read at import; `load_settings()` reads once, when something starts. Every knob is a field here or in
+reprise/model/settings.py, with its meaning below it; docs/settings.md lists them and a test compares.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from reprise.errors import SettingsInvalid
+from reprise.model.settings import StepCacheSettings
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ObjectStoreSettings(_Group):
+    """Where files and artifacts are kept. Environment: `REPRISE_OBJECT_STORE__…`."""
+
+    kind: Literal["local", "s3"] = "local"
+    """A folder on this machine, or any S3 endpoint."""
+    root: Path | None = None
+    """Folder of the local store; null means `objects` in the home."""
+    bucket: str | None = None
+    """S3 bucket."""
+    prefix: str = ""
+    """Put before every key in the bucket."""
+    endpoint_url: str | None = None
+    """S3 endpoint; null means Amazon's."""
+    region: str | None = None
+    """S3 region."""
+    access_key_id: str | None = None
+    """S3 key id; null leaves it to boto3's own chain."""
+    secret_access_key: SecretStr | None = None
+    """S3 secret."""
+
+
+class MediaSettings(_Group):
+    """ffmpeg and its limits. Environment: `REPRISE_MEDIA__…`."""
+
+    ffmpeg: Path | None = None
+    """Program to use; null takes `REPRISE_FFMPEG`, the imageio-ffmpeg wheel, then PATH."""
+    threads: int = Field(default=2, ge=1, le=64)
+    """Encoder threads; part of the cache key, since another count gives other bytes."""
+    wall_seconds: float = Field(default=3600.0, gt=0)
+    """Longest run of one ffmpeg process."""
+    max_pixels: int = Field(default=40_000_000, gt=0)
+    """Largest picture that is decoded, in pixels."""
+
+
+class SpeechSettings(_Group):
+    """Speech recognition. Environment: `REPRISE_SPEECH__…`."""
+
+    model: str | None = None
+    """A model folder, or a name for a download from a hub; null takes the installed weights package."""
+    cpu_threads: int = Field(default=2, ge=1, le=64)
+    """Threads of one recognition."""
+
+
+class ProviderSettings(_Group):
+    """One model provider. Environment: `REPRISE_PROVIDERS__<ID>__…`."""
+
+    kind: Literal["openai_compatible", "scripted"] = "openai_compatible"
+    """Adapter."""
+    base_url: str | None = None
+    """Endpoint, such as `http://127.0.0.1:8080/v1`."""
+    api_key: SecretStr | None = None
+    """Key; never logged, never part of a cache key."""
+    model: str = ""
+    """Model that answers when an agent names none."""
+    context_tokens: int | None = Field(default=None, gt=0)
+    """The model's context, where it is small."""
+    structured_output: bool = True
+    """The endpoint takes `response_format: json_schema`."""
+    native_tools: bool = True
+    """The endpoint calls tools reliably."""
+    timeout_seconds: float = Field(default=300.0, gt=0)
+    """Total deadline of one call."""
+    script: Path | None = None
+    """Answers of a scripted provider: a JSON file."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Environment: `REPRISE_…`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="REPRISE_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+    )
+
+    home: Path = Path(".reprise")
+    """Folder of the embedded databases, the local object store and the Dagster instance."""
+    workflows_dir: Path | None = None
+    """Folder of workflow and agent files; null takes `workflows` here if there is one, else the shipped ones."""
+    ffmpeg: Path | None = None
+    """Program to use, where `REPRISE_MEDIA__FFMPEG` is not set."""
+    provider: str = "heuristic"
+    """Provider that agents use; a key in the environment alone never chooses one."""
+    run_threads: int = Field(default=8, ge=1, le=256)
+    """Steps of one run that may work at the same time."""
+    step_cache: StepCacheSettings = StepCacheSettings()
+    """The step-result cache."""
+    object_store: ObjectStoreSettings = ObjectStoreSettings()
+    """Where files and artifacts are kept."""
+    media: MediaSettings = MediaSettings()
+    """ffmpeg and its limits."""
+    speech: SpeechSettings = SpeechSettings()
+    """Speech recognition."""
+    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
+    """Model providers by id."""
+
+    @property
+    def home_path(self) -> Path:
+        """The home as an absolute path, `~` expanded."""
+        return self.home.expanduser().absolute()
+
+
+def load_settings() -> Settings:
+    """Read the settings from the environment.
+
+    Raises:
+        SettingsInvalid: A variable cannot be used; names it and says why.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [
+            f"REPRISE_{'__'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+            for item in error.errors()
+        ]
+        raise SettingsInvalid("\n".join(lines)) from error
+    except ValueError as error:
+        raise SettingsInvalid(str(error)) from error
+
+
+def data_path(name: str) -> Path:
+    """Return a file or folder that ships with the engine, in a checkout or an installed wheel."""
+    root = Path(__file__).resolve().parent.parent
+    direct = root / name
+    return direct if direct.exists() else root / "workflows" / name
+
+
+def workflows_path(settings: Settings) -> Path:
+    """Return the folder of workflow and agent files."""
+    if settings.workflows_dir is not None:
+        return settings.workflows_dir.expanduser().absolute()
+    here = Path.cwd() / "workflows"
+    return here if here.is_dir() else data_path("workflows")
