@@ -18,7 +18,8 @@ The tree:
     ├── ProviderError            a model endpoint refused, failed or did not answer
     ├── StoreError               a database or object store
     │   ├── ObjectMissing        no object under this key
-    │   └── StoreTimeout         no answer within the deadline
+    │   ├── StoreTimeout         no answer within the deadline
+    │   └── StoreUnusable        stays so until a person acts: not ours, read-only, full, too new
     └── Cancelled                the run was stopped by its user
 
 `transient` tells a retry policy whether the same call may go through later.
@@ -29,6 +30,8 @@ class RepriseError(Exception):
     """Base of all errors that Reprise raises on purpose."""
 
     transient: bool = False
+    usage: object = None
+    """What model calls took before the error (a `Usage`, whose class lies above this module)."""
 
 
 class BadInput(RepriseError):
@@ -118,6 +121,12 @@ class ObjectMissing(StoreError):
 
 class StoreTimeout(StoreError):
     """A store gave no answer within the deadline."""
+
+
+class StoreUnusable(StoreError):
+    """A store stays unusable until a person acts: it is not ours, read-only, full, or from a newer version."""
+
+    transient = False
 
 
 class Cancelled(RepriseError):

@@ -1,0 +1,81 @@
+"""Whose a SQLite file is, told without touching it, and the setting aside of a damaged one.
+
+The trap that shapes this file: closing any plain handle on a database drops the locks that the same
+process holds on it (POSIX record locks). So a healthy header is read through SQLite, and raw bytes
+only where SQLite says that there is no usable database.
+
+Source: specification C15; tests in tests/integration/test_sqlite_faults.py.
+"""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+DAMAGED_SUFFIX = ".damaged"
+_APPLICATION_ID_OFFSET = 68
+
+
+def carried_application_id(path: Path) -> int | None:
+    """Return the application id that a file carries; None when it is empty or absent.
+
+    A file that is no database answers with whatever its bytes 68 to 71 say.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    try:
+        if path.stat().st_size == 0:
+            return None
+        return _read_through_sqlite(path)
+    except FileNotFoundError:
+        return None
+
+
+def _read_through_sqlite(path: Path) -> int:
+    try:
+        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+    except sqlite3.OperationalError as error:
+        # Opening failed: let the system say why.
+        with path.open("rb"):
+            raise OSError(0, str(error)) from error
+    try:
+        return int(connection.execute("PRAGMA application_id").fetchall()[0][0])
+    except sqlite3.Error:
+        with path.open("rb") as stream:
+            stream.seek(_APPLICATION_ID_OFFSET)
+            return int.from_bytes(stream.read(4), "big")
+    finally:
+        connection.close()
+
+
+def set_aside(path: Path, *, is_the_damaged_one: Callable[[], bool]) -> bool:
+    """Rename a damaged database and its log; an earlier one that was set aside is replaced.
+
+    Args:
+        path: The database.
+        is_the_damaged_one: Asked under a lock, since another process may have been faster.
+
+    Returns:
+        True when this call renamed it.
+    """
+    with _folder_lock(path.parent):
+        if not is_the_damaged_one():
+            return False
+        # The log goes first: a fresh file must never meet the log of the damaged one.
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{path}{DAMAGED_SUFFIX}{suffix}")
+    return True
+
+
+@contextmanager
+def _folder_lock(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,216 @@
+"""Projects and their files in a SQLite file. May share its file with the history.
+
+Adding a file again with the same bytes leaves its row as it was, so that what depends on the row
+(cache keys, sensors) does not move; other bytes make it new: its own upload time, nothing
+summarised, nothing indexed.
+
+Source: specification W7, W9.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from reprise.errors import BadInput, UnknownName
+from reprise.model.project import Project, ProjectFile
+from resources.sqlite import (
+    METADATA_APPLICATION_ID,
+    SqliteFile,
+    SqliteSchema,
+    from_micros,
+    to_micros,
+    transaction,
+)
+
+BUSY_SECONDS = 15.0
+"""Nothing here is on a step's path, so a writer waits rather than fails."""
+
+_SCHEMA = SqliteSchema(
+    component="project",
+    application_id=METADATA_APPLICATION_ID,
+    rebuildable=False,
+    migrations=(
+        (
+            """
+            CREATE TABLE project (
+                id TEXT PRIMARY KEY,
+                name TEXT NOT NULL UNIQUE,
+                created_at INTEGER NOT NULL
+            ) STRICT
+            """,
+            """
+            CREATE TABLE project_file (
+                project_id TEXT NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+                name TEXT NOT NULL,
+                id TEXT NOT NULL,
+                storage_key TEXT NOT NULL,
+                size_bytes INTEGER NOT NULL,
+                content_digest TEXT NOT NULL,
+                media_kind TEXT NOT NULL,
+                media_type TEXT NOT NULL,
+                uploaded_at INTEGER NOT NULL,
+                summary_status TEXT NOT NULL,
+                indexing_status TEXT NOT NULL,
+                PRIMARY KEY (project_id, name)
+            ) STRICT
+            """,
+        ),
+    ),
+)
+
+_FILE_COLUMNS = (
+    "id, project_id, name, storage_key, size_bytes, content_digest, media_kind, media_type, "
+    "uploaded_at, summary_status, indexing_status"
+)
+# The id stays that of the name's first row. With the same upload time the row is being updated (a
+# status moved); with another one the file is being added again.
+_PUT_FILE = f"""
+    INSERT INTO project_file ({_FILE_COLUMNS}) VALUES ({", ".join("?" * 11)})
+    ON CONFLICT (project_id, name) DO UPDATE SET
+        storage_key = excluded.storage_key, size_bytes = excluded.size_bytes,
+        content_digest = excluded.content_digest, media_kind = excluded.media_kind,
+        media_type = excluded.media_type, uploaded_at = excluded.uploaded_at,
+        summary_status = CASE WHEN content_digest = excluded.content_digest
+            THEN excluded.summary_status ELSE 'pending' END,
+        indexing_status = CASE WHEN content_digest = excluded.content_digest
+            THEN excluded.indexing_status ELSE 'pending' END
+    WHERE uploaded_at = excluded.uploaded_at
+        OR content_digest <> excluded.content_digest OR storage_key <> excluded.storage_key
+        OR media_kind <> excluded.media_kind OR media_type <> excluded.media_type
+"""
+
+
+class SqliteProjectRegistry:
+    """A `ProjectRegistry` in a SQLite file.
+
+    Args:
+        path: The file; made on the first write.
+        busy_seconds: How long a write waits for another writer.
+
+    Raises:
+        StoreUnusable: The path is a folder, or a file that is not ours.
+    """
+
+    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self._file = SqliteFile(path, _SCHEMA, busy_seconds=busy_seconds)
+
+    def add_project(self, name: str, *, now: datetime) -> Project:
+        """Make a project, or return the one of this name; see `ProjectRegistry`."""
+        try:
+            project = Project(id=name, name=name, created_at=now)
+        except ValidationError as error:
+            message = (
+                f"project name {name!r} cannot be used; take up to 100 letters, digits, `-`, `_` "
+                "and `.`, beginning with a letter or a digit"
+            )
+            raise BadInput(message) from error
+        row = (project.id, project.name, to_micros(now))
+
+        def work(connection: sqlite3.Connection) -> Project:
+            with transaction(connection):
+                connection.execute(
+                    "INSERT INTO project (id, name, created_at) VALUES (?, ?, ?) "
+                    "ON CONFLICT (id) DO NOTHING",
+                    row,
+                )
+                return _projects(connection, "WHERE name = ?", name)[0]
+
+        return self._file.run(work)
+
+    def project(self, name: str) -> Project | None:
+        """Return a project, or None; see `ProjectRegistry`."""
+        none: list[Project] = []
+        found = self._file.run_if_present(
+            lambda c: _projects(c, "WHERE name = ?", name), absent=none
+        )
+        return found[0] if found else None
+
+    def projects(self) -> Sequence[Project]:
+        """Return all projects, by name; see `ProjectRegistry`."""
+        return self._file.run_if_present(lambda c: _projects(c, "ORDER BY name"), absent=[])
+
+    def remove_project(self, name: str) -> bool:
+        """Remove a project and its file rows; see `ProjectRegistry`."""
+        return self._file.run_if_present(
+            lambda c: c.execute("DELETE FROM project WHERE name = ?", (name,)).rowcount > 0,
+            absent=False,
+        )
+
+    def put_file(self, file: ProjectFile) -> None:
+        """Add a file row, or replace the one of this name when its bytes or its state differ.
+
+        Raises:
+            UnknownName: There is no such project.
+        """
+        row = (
+            file.id,
+            file.project_id,
+            file.name,
+            file.storage_key,
+            file.size_bytes,
+            file.content_digest,
+            file.media_kind.value,
+            file.media_type,
+            to_micros(file.uploaded_at),
+            file.summary_status.value,
+            file.indexing_status.value,
+        )
+
+        def work(connection: sqlite3.Connection) -> bool:
+            try:
+                connection.execute(_PUT_FILE, row)
+            except sqlite3.IntegrityError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+                    raise
+                return False
+            return True
+
+        if not self._file.run(work):
+            message = (
+                f"file {file.name!r}: there is no project {file.project_id!r}; "
+                "make it first with `reprise project add`"
+            )
+            raise UnknownName(message)
+
+    def files(self, project_id: str) -> Sequence[ProjectFile]:
+        """Return a project's files, by name; see `ProjectRegistry`."""
+        statement = f"SELECT {_FILE_COLUMNS} FROM project_file WHERE project_id = ? ORDER BY name"
+        no_rows: list[tuple[Any, ...]] = []
+        rows = self._file.run_if_present(
+            lambda c: c.execute(statement, (project_id,)).fetchall(), absent=no_rows
+        )
+        return [_file(row) for row in rows]
+
+    def remove_file(self, project_id: str, name: str) -> bool:
+        """Remove a file row; see `ProjectRegistry`."""
+        key = (project_id, name)
+        return self._file.run_if_present(
+            lambda c: (
+                c.execute(
+                    "DELETE FROM project_file WHERE project_id = ? AND name = ?", key
+                ).rowcount
+                > 0
+            ),
+            absent=False,
+        )
+
+    def close(self) -> None:
+        """Close idle connections; the next call opens the file again."""
+        self._file.close()
+
+
+def _projects(connection: sqlite3.Connection, clause: str, *arguments: str) -> list[Project]:
+    rows = connection.execute(
+        f"SELECT id, name, created_at FROM project {clause}", arguments
+    ).fetchall()
+    return [Project(id=row[0], name=row[1], created_at=from_micros(row[2])) for row in rows]
+
+
+def _file(row: Sequence[Any]) -> ProjectFile:
+    values = dict(zip(_FILE_COLUMNS.split(", "), row, strict=True))
+    values["uploaded_at"] = from_micros(row[8])
+    return ProjectFile.model_validate(values)
