@@ -31,7 +31,7 @@ UNIT_REVISION = "1"
 TITLE_FADE_SECONDS = Fraction(3, 10)
 """How long the title takes to appear and to go."""
 TAIL_FRAMES = 2
-"""Frames that may be repeated at a source's very end, where rates or a container's claim disagree."""
+"""Frames that may be repeated at a source's very end, where a container claims too many."""
 PRESETS = (
     "ultrafast",
     "superfast",
@@ -217,20 +217,12 @@ def picture_encoder_args(plan: RenderPlan, rate: Fraction, threads: int) -> tupl
     return (
         *("-c:v", "libx264", "-preset", plan.preset, "-crf", str(plan.crf)),
         *("-profile:v", "high", "-pix_fmt", "yuv420p", "-threads", str(threads)),
-        *(
-            "-g",
-            str(gop),
-            "-keyint_min",
-            str(gop),
-            "-sc_threshold",
-            "0",
-            "-flags:v",
-            "+cgop+bitexact",
-        ),
+        *("-g", str(gop), "-keyint_min", str(gop), "-sc_threshold", "0"),
+        *("-flags:v", "+cgop+bitexact", "-fflags", "+bitexact"),
         *("-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709"),
         *("-color_range", "tv", "-fps_mode", "passthrough"),
         *("-video_track_timescale", str(track_timescale(rate))),
-        *("-fflags", "+bitexact", "-map_metadata", "-1", "-f", "mp4"),
+        *("-map_metadata", "-1", "-f", "mp4"),
     )
 
 

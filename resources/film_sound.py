@@ -1,0 +1,195 @@
+"""The sound of a film in one pass over exact samples, brought to its loudness, as one render unit.
+
+First all pieces are joined as PCM and measured; then `levelling` says which filters come next, and
+the first way that lands near the target is encoded as AAC.
+
+Source: specification V9, V12.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from reprise.errors import MediaError
+from reprise.media.levelling import (
+    TOLERANCE_LU,
+    Level,
+    Measured,
+    distance_lu,
+    levels,
+    parse_summary,
+)
+from reprise.media.render_units import SoundPiece, unit_key
+from reprise.media.timeline import AUDIO_RATE_HZ
+from reprise.ports import Cancelled, Progress
+from resources.ffmpeg_runner import FfmpegRunner, RunOutcome
+from resources.film_sources import StagedSource
+from resources.filter_graph import (
+    LEAD_SAMPLES,
+    CompiledGraph,
+    level_graph,
+    measure_graph,
+    sound_graph,
+)
+
+_AAC = ("-c:a", "aac", "-b:a", "192k", "-ac", "2", "-ar", str(AUDIO_RATE_HZ))
+_EXACT = ("-flags:a", "+bitexact", "-fflags", "+bitexact", "-map_metadata", "-1")
+_SILENCE = ("-f", "lavfi", "-i", f"anullsrc=r={AUDIO_RATE_HZ}:cl=stereo")
+
+
+@dataclass(frozen=True)
+class SoundJob:
+    """Everything that the sound of a film depends on."""
+
+    pieces: tuple[SoundPiece, ...]
+    """One for each cut."""
+    sources: Mapping[str, StagedSource]
+    """By id."""
+    target_lufs: float | None
+    """Wanted loudness; None leaves it."""
+    threads: int
+    """Threads of the encoder."""
+
+    @property
+    def sample_count(self) -> int:
+        """Its length."""
+        return sum(piece.sample_count for piece in self.pieces)
+
+    def key(self, toolchain: Mapping[str, str]) -> str:
+        """Return its content address."""
+        pieces: list[JsonValue] = [
+            {
+                "source": None if piece.source_id is None else self._digest(piece.source_id),
+                "offset": None if piece.source_id is None else str(self._offset(piece.source_id)),
+                "start": str(piece.start_seconds),
+                "samples": piece.sample_count,
+                "fade_in": piece.fade_in_samples,
+                "fade_out": piece.fade_out_samples,
+            }
+            for piece in self.pieces
+        ]
+        fields: dict[str, JsonValue] = {
+            "pieces": pieces,
+            "target_lufs": None if self.target_lufs is None else str(self.target_lufs),
+            "encoder": [*_AAC, *_EXACT],
+            "graphs": [
+                sound_graph(self.pieces[:1], [0]).text,
+                level_graph([], self.sample_count).text,
+            ],
+        }
+        return unit_key("sound", toolchain, fields)
+
+    def seek(self, piece: SoundPiece) -> tuple[Fraction, int]:
+        """Return where to open a piece's source, and how many samples come before the piece."""
+        if piece.source_id is None:
+            return Fraction(0), 0
+        start = piece.start_seconds + self._offset(piece.source_id)
+        lead = min(LEAD_SAMPLES, int(start * AUDIO_RATE_HZ))
+        return start - Fraction(lead, AUDIO_RATE_HZ), lead
+
+    def _digest(self, source_id: str) -> str:
+        return self.sources[source_id].source.content_digest
+
+    def _offset(self, source_id: str) -> Fraction:
+        return self.sources[source_id].picture_offset
+
+
+class SoundPass:
+    """Runs the passes.
+
+    Args:
+        runner: Runs ffmpeg.
+        folder: Working directory; files of this pass stay in it.
+        progress: Told what is being done.
+        cancelled: Asked whether to stop.
+    """
+
+    def __init__(
+        self, runner: FfmpegRunner, folder: Path, progress: Progress, cancelled: Cancelled
+    ) -> None:
+        self._runner = runner
+        self._folder = folder
+        self._progress = progress
+        self._cancelled = cancelled
+
+    def render(self, job: SoundJob, target: Path) -> None:
+        """Write the sound as AAC in MP4.
+
+        Raises:
+            MediaError: A source cannot be read, or the sound could not be measured.
+            Cancelled: The run is being stopped.
+        """
+        mix, measured = self._mix(job)
+        tried: list[tuple[float, Level, Path]] = []
+        for number, level in enumerate(levels(measured, job.target_lufs)):
+            path = self._folder / f"level-{number}.m4a"
+            result = self._level(mix, level, job, path)
+            tried.append((distance_lu(result, job.target_lufs), level, path))
+            if tried[-1][0] <= TOLERANCE_LU:
+                break
+        min(tried, key=lambda attempt: attempt[0])[2].replace(target)
+        mix.unlink()
+
+    def measure(self, path: Path) -> Measured:
+        """Measure the sound of a finished file."""
+        graph = measure_graph()
+        args = [*self._runner.input_args(path), *graph.args(), "-f", "null", "-"]
+        return self._measured(self._run(args, "measuring the film's loudness"))
+
+    def _mix(self, job: SoundJob) -> tuple[Path, Measured]:
+        seeks = [job.seek(piece) for piece in job.pieces]
+        graph = sound_graph(job.pieces, [lead for _, lead in seeks])
+        target = self._folder / "mix.wav"
+        args = [
+            *self._mix_inputs(job, seeks, graph),
+            *graph.args(),
+            *("-c:a", "pcm_f32le", "-rf64", "auto", *_EXACT, "-f", "wav", f"file:{target}"),
+        ]
+        length = job.sample_count / AUDIO_RATE_HZ
+        outcome = self._run(args, f"joining the sound of {len(job.pieces)} cuts", length)
+        return target, self._measured(outcome)
+
+    def _mix_inputs(
+        self, job: SoundJob, seeks: Sequence[tuple[Fraction, int]], graph: CompiledGraph
+    ) -> list[str]:
+        args: list[str] = []
+        for at in graph.inputs:
+            piece, (seek, lead) = job.pieces[at], seeks[at]
+            length = (piece.sample_count + lead) / AUDIO_RATE_HZ + 0.5
+            if piece.source_id is None:
+                args += ["-t", f"{length:.6f}", *_SILENCE]
+            else:
+                args += ["-vn", "-sn", "-dn", "-ss", f"{float(seek):.6f}", "-t", f"{length:.6f}"]
+                args += self._runner.input_args(job.sources[piece.source_id].path)
+        return args
+
+    def _level(self, mix: Path, level: Level, job: SoundJob, target: Path) -> Measured:
+        graph = level_graph(level.filters, job.sample_count)
+        args = [
+            *self._runner.input_args(mix, demuxer="wav"),
+            *graph.args(),
+            *(*_AAC, "-threads", str(job.threads), *_EXACT, "-f", "mp4", f"file:{target}"),
+        ]
+        length = job.sample_count / AUDIO_RATE_HZ
+        return self._measured(self._run(args, f"levelling the sound ({level.name})", length))
+
+    def _measured(self, outcome: RunOutcome) -> Measured:
+        measured = parse_summary(outcome.stderr_text)
+        if measured is None:
+            message = f"The sound could not be measured: {outcome.last_error_lines()}"
+            raise MediaError(message)
+        return measured
+
+    def _run(self, args: Sequence[str], purpose: str, length: float | None = None) -> RunOutcome:
+        return self._runner.run(
+            args,
+            cwd=self._folder,
+            progress=self._progress,
+            cancelled=self._cancelled,
+            duration_seconds=length,
+            purpose=purpose,
+            log_level="info",
+        )
