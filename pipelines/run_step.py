@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pipelines.services import Services, StepContext, StepExecutor
-from pipelines.steps import executors
+from pipelines.steps import EXECUTORS
 from reprise.cache.key import KeyFacts, cache_key, field_digests, key_fields
 from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.cache.policy import cache_verdict
@@ -35,7 +35,7 @@ from reprise.context.step_input import (
     sees_request,
     used_names,
 )
-from reprise.context.variables import REQUEST, substitute, substitute_all
+from reprise.context.variables import substitute, substitute_all
 from reprise.errors import Cancelled, UnknownName
 from reprise.model.agent import AgentDefinition
 from reprise.model.result import (
@@ -46,6 +46,7 @@ from reprise.model.result import (
     StepResult,
     StepStatus,
 )
+from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import Cancelled as CancelledCheck
 from reprise.ports import Lookup, PriorOutput, Progress
@@ -216,9 +217,9 @@ def _timed(outcome: StepOutcome, services: Services, start: float) -> StepOutcom
 
 def _prepare(run: StepRun, services: Services, workdir: Path) -> _Prepared:
     step, workflow = run.step, run.workflow
-    executor = executors().get(step.type)
+    executor = EXECUTORS.get(step.type)
     if executor is None:
-        served = ", ".join(sorted(executors()))
+        served = ", ".join(sorted(EXECUTORS))
         message = f"{run.where}: step type {step.type.value!r} is not served; served are: {served}"
         raise UnknownName(message)
     agents = step_agents(step, services.agents)
@@ -228,7 +229,7 @@ def _prepare(run: StepRun, services: Services, workdir: Path) -> _Prepared:
     request = body_text(request_body)
     request = substitute(request, workflow.variables, where="the request")
     variables = _variables(run, services, names)
-    values = {**variables, REQUEST: request}
+    values = {**variables, REQUEST_VARIABLE: request}
     agents = tuple(_substituted_agent(agent, values, run.where) for agent in agents)
     step = _substituted_step(step, values, run.where)
     by_mode = {order: prior[order] for order in mode_orders(step, workflow) if order in prior}

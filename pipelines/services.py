@@ -4,20 +4,23 @@ Source: STYLE section 1; wired in pipelines/definitions.py alone.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from reprise.cache.key import KeyFacts
+from pydantic import JsonValue
+
+from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
-from reprise.model.agent import AgentDefinition
-from reprise.model.project import ProjectFile
+from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
+    AgentInputs,
     Cancelled,
     FilmRenderer,
     HistoryStore,
@@ -25,10 +28,15 @@ from reprise.ports import (
     ObjectStore,
     PriorOutput,
     Progress,
+    ProjectDocument,
     ProjectRegistry,
     SpeechRecognizer,
     VideoAnalyzer,
 )
+from reprise.tools.catalog import tool_facts
+
+DOCUMENT_BYTES_MAX = 2 * 2**20
+"""Larger documents are not read by agents."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,54 @@ class StepContext:
             etag=info.etag,
             media_type=media_type,
         )
+
+    def provider_of(self, agent: AgentDefinition) -> ModelProvider:
+        """Return the provider that answers for an agent: its own, else the run's.
+
+        Raises:
+            BadInput: It names a provider that is not configured.
+        """
+        if agent.inference_provider_id is None:
+            return self.provider
+        return self.services.provider(agent.inference_provider_id)
+
+    def agent_facts(self) -> KeyFacts:
+        """Return what the answers of the step's agents depend on (specification C2)."""
+        reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
+        identities = [self.provider_of(agent).identity() for agent in self.agents]
+        groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
+        return KeyFacts(
+            agents=self.agents,
+            providers=tuple(identity.model_dump(mode="json") for identity in identities),
+            tools=tool_facts(groups),
+            files=file_rows(self.files) if reads_project else None,
+        )
+
+    def agent_inputs(
+        self,
+        agent: AgentDefinition,
+        said: Sequence[PriorOutput] = (),
+        parameters: Mapping[str, JsonValue] | None = None,
+    ) -> AgentInputs:
+        """Return the step's inputs as values; project files only for an agent that may read them."""
+        may_read = ToolGroup.PROJECT_READ in agent.tool_groups
+        return AgentInputs(
+            user_request=self.user_request,
+            prior=(*(self.prior[order] for order in sorted(self.prior)), *said),
+            documents=self._documents() if may_read else (),
+            files=self.files if may_read else (),
+            parameters=dict(parameters or {}),
+        )
+
+    def _documents(self) -> tuple[ProjectDocument, ...]:
+        documents = []
+        for file in self.files:
+            if file.media_kind is not MediaKind.DOCUMENT or file.size_bytes > DOCUMENT_BYTES_MAX:
+                continue
+            data = self.services.objects.get_bytes(file.storage_key)
+            text = data.decode("utf-8-sig", errors="replace")
+            documents.append(ProjectDocument(name=file.name, text=text))
+        return tuple(documents)
 
 
 class StepExecutor(Protocol):

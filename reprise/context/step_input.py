@@ -11,10 +11,11 @@ from jmespath.exceptions import JMESPathError
 from pydantic import JsonValue
 
 from reprise.canonical import canonical_json
-from reprise.context.variables import REQUEST, names_in
+from reprise.context.variables import names_in
 from reprise.errors import InputUnresolved
 from reprise.model.agent import AgentDefinition
 from reprise.model.result import StepStatus
+from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import EditRoomConfig, InputMode, Step, StepType, Workflow
 from reprise.ports import PriorOutput
 
@@ -89,7 +90,7 @@ def mapped_orders(step: Step) -> set[int]:
 
 def sees_request(step: Step, agents: "tuple[AgentDefinition, ...]") -> bool:
     """Answer whether the free-text request can change a step's result."""
-    return bool(agents) or REQUEST in used_names(step, agents)
+    return bool(agents) or REQUEST_VARIABLE in used_names(step, agents)
 
 
 def resolved_input(step: Step, prior: Mapping[int, PriorOutput], *, where: str) -> str:

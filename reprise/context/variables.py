@@ -10,16 +10,12 @@ from pydantic import JsonValue
 
 from reprise.canonical import canonical_json
 from reprise.errors import InputUnresolved
-
-REQUEST = "request"
-"""The variable that holds the user's request."""
-
-_PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+from reprise.model.variables import VARIABLE, variable_names
 
 
 def names_in(value: JsonValue) -> set[str]:
     """Return the variable names that the texts in a value use, at any depth."""
-    return {name for text in _texts(value) for name in _PLACE.findall(text)}
+    return {name for text in _texts(value) for name in variable_names(text)}
 
 
 def substitute(text: str, variables: Mapping[str, JsonValue], *, where: str) -> str:
@@ -43,7 +39,7 @@ def substitute(text: str, variables: Mapping[str, JsonValue], *, where: str) -> 
         value = variables[name]
         return value if isinstance(value, str) else canonical_json(value)
 
-    return _PLACE.sub(value_of, text)
+    return VARIABLE.sub(value_of, text)
 
 
 def substitute_all(

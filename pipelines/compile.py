@@ -1,0 +1,271 @@
+"""A workflow becomes Dagster assets: one a step, one root for the request, one job.
+
+Keys are `[workflow, sNN_label]`, the group is the workflow, the partitions are the projects. Edges are the transitive
+reduction of what each step really reads, plus order between steps with side effects, so independent steps run at once.
+
+Source: specification D1 to D6, W6.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+
+from pipelines.cancellation import cancellation
+from pipelines.metadata import request_metadata, step_metadata
+from pipelines.partitions import PROJECTS
+from pipelines.run_options import RequestConfig, run_options
+from pipelines.run_step import StepRun, failure_record, record_of, run_step, step_agents
+from pipelines.services import Services
+from pipelines.throttle import Throttled
+from reprise.cache.key import ALGORITHM_REVISIONS
+from reprise.canonical import canonical_json
+from reprise.context.step_input import read_orders
+from reprise.errors import RepriseError
+from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
+from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
+from reprise.model.workflow import Step, Workflow
+
+IO_MANAGER_KEY = "step_cache"
+SERVICES_KEY = "services"
+REQUEST = "request"
+
+RETRY_POLICY = dg.RetryPolicy(
+    max_retries=2, delay=2.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
+)
+"""For transient errors only; a permanent one forbids the retry itself."""
+
+
+def step_reads(
+    workflow: Workflow, agents: Mapping[str, AgentDefinition]
+) -> dict[int, frozenset[int]]:
+    """Return, for each step, the earlier steps that it waits for: what it reads, and its place among effects.
+
+    Source: specification W6.
+    """
+    reads: dict[int, frozenset[int]] = {}
+    last_effect: int | None = None
+    for step in workflow.steps:
+        its_agents = step_agents(step, agents)
+        orders = set(read_orders(step, workflow, its_agents))
+        groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in its_agents))
+        if ToolGroup.WORKFLOW_READ in groups:
+            orders |= set(reads)
+        if groups & EFFECT_GROUPS:
+            if last_effect is not None:
+                orders.add(last_effect)
+            last_effect = step.order
+        reads[step.order] = frozenset(orders)
+    return reads
+
+
+def transitive_reduction(reads: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:
+    """Return the fewest edges from which all the reads follow. Orders rise along every edge."""
+    ancestors: dict[int, frozenset[int]] = {}
+    for order in sorted(reads):
+        ancestors[order] = reads[order].union(*(ancestors[parent] for parent in reads[order]))
+    return {
+        order: frozenset(
+            parent
+            for parent in parents
+            if not any(parent in ancestors[other] for other in parents if other != parent)
+        )
+        for order, parents in reads.items()
+    }
+
+
+def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:
+    """Return a digest of everything about a step that a person can edit, for Dagster's staleness."""
+    definition = {
+        "step": step.model_dump(mode="json"),
+        "agents": [agent.model_dump(mode="json", exclude={"source_path"}) for agent in agents],
+        "revision": ALGORITHM_REVISIONS.get(step.type),
+    }
+    for agent in definition["agents"]:  # Sets have no order of their own.
+        agent["tool_groups"] = sorted(agent["tool_groups"])
+    return hashlib.sha256(canonical_json(definition).encode()).hexdigest()[:16]
+
+
+def compile_workflow(
+    workflow: Workflow, agents: Mapping[str, AgentDefinition]
+) -> tuple[list[dg.AssetsDefinition], Any]:
+    """Return a workflow's assets and its job.
+
+    Raises:
+        UnknownName: A step names an agent that has no definition.
+    """
+    edges = transitive_reduction(step_reads(workflow, agents))
+    assets = [_request_asset(workflow)]
+    assets += [_step_asset(workflow, step, edges[step.order], agents) for step in workflow.steps]
+    job = dg.define_asset_job(
+        workflow.slug,
+        selection=dg.AssetSelection.groups(workflow.slug),
+        partitions_def=PROJECTS,
+        description=workflow.description or None,
+        tags={"reprise/workflow": workflow.id},
+    )
+    return assets, job
+
+
+def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=[workflow.slug, REQUEST],
+        group_name=workflow.slug,
+        partitions_def=PROJECTS,
+        io_manager_key=IO_MANAGER_KEY,
+        required_resource_keys={SERVICES_KEY},
+        kinds={"request"},
+        description=(
+            "The free-text request. Without one in the run's config it is the project's last one, else the"
+            " workflow's default; so backfills and schedules need no config."
+        ),
+    )
+    def request(
+        context: dg.AssetExecutionContext, config: RequestConfig
+    ) -> dg.MaterializeResult[StepRecord]:
+        services: Services = context.resources.services
+        record, text, origin = _request_record(workflow, context, services, config.user_request)
+        assert record.reference is not None
+        return dg.MaterializeResult(
+            value=record,
+            data_version=dg.DataVersion(record.reference.seen.body_digest),
+            metadata=request_metadata(text, origin),
+        )
+
+    return request
+
+
+def _request_record(
+    workflow: Workflow, context: dg.AssetExecutionContext, services: Services, given: str | None
+) -> tuple[StepRecord, str, str]:
+    project_id = context.partition_key
+    now = services.clock()
+    earlier = services.history.of_step(workflow.id, project_id, REQUEST, run_id=None)
+    if given is not None:
+        text, origin = given, "this run's config"
+    elif earlier is not None and earlier.reference is not None:
+        body = services.bodies.get(project_id, earlier.reference.seen.body_digest)
+        text, origin = str(body), "the project's last request"
+    else:
+        text, origin = workflow.default_request, "the workflow's default"
+    seen = SeenStep(
+        order=0,
+        label=REQUEST,
+        type=None,
+        status=StepStatus.SUCCEEDED,
+        body_digest=services.bodies.put(project_id, text),
+    )
+    record = StepRecord(
+        run_id=context.run_id,
+        workflow_id=workflow.id,
+        project_id=project_id,
+        order=0,
+        label=REQUEST,
+        name=REQUEST,
+        type=None,
+        status=StepStatus.SUCCEEDED,
+        reference=StepReference(
+            workflow_id=workflow.id, project_id=project_id, run_id=context.run_id, seen=seen
+        ),
+        started_at=now,
+        finished_at=now,
+    )
+    return record, text, origin
+
+
+def _step_asset(
+    workflow: Workflow,
+    step: Step,
+    parents: frozenset[int],
+    agents: Mapping[str, AgentDefinition],
+) -> dg.AssetsDefinition:
+    names = [workflow.step(order).name for order in sorted(parents)] or [REQUEST]
+    link = {"workflow_id": workflow.id}
+    ins = {name: dg.AssetIn(key=[workflow.slug, name], metadata=link) for name in names}
+
+    @dg.asset(
+        key=[workflow.slug, step.name],
+        ins=ins,
+        group_name=workflow.slug,
+        partitions_def=PROJECTS,
+        io_manager_key=IO_MANAGER_KEY,
+        required_resource_keys={SERVICES_KEY},
+        code_version=step_code_version(step, step_agents(step, agents)),
+        retry_policy=RETRY_POLICY,
+        kinds={step.type.value.lower()},
+        tags={"reprise/step_order": str(step.order)},
+        metadata={"order": step.order, "type": step.type.value, "input_mode": step.input_mode.value},
+        description=f"Step {step.order} of {workflow.id}: {step.label} ({step.type.value})",
+    )
+    def asset_body(
+        context: dg.AssetExecutionContext, **references: StepReference
+    ) -> dg.MaterializeResult[StepRecord]:
+        services: Services = context.resources.services
+        run = _step_run(workflow, step, context, list(references.values()))
+        record, result = _execute(run, context, services)
+        assert record.reference is not None
+        return dg.MaterializeResult(
+            value=record,
+            data_version=dg.DataVersion(record.reference.seen.body_digest),
+            metadata=step_metadata(record, result, services.objects),
+        )
+
+    return asset_body
+
+
+def _step_run(
+    workflow: Workflow,
+    step: Step,
+    context: dg.AssetExecutionContext,
+    references: Sequence[StepReference],
+) -> StepRun:
+    options = run_options(context.run, workflow)
+    stop = cancellation(context.run_id)
+    log: Callable[[str], None] = context.log.info
+    return StepRun(
+        workflow=workflow,
+        step=step,
+        project_id=context.partition_key,
+        run_id=context.run_id,
+        history=merged_history(references),
+        cache_mode=options.cache,
+        provider_id=options.provider,
+        progress=Throttled(log, run_id=context.run_id, label=step.label),
+        cancelled=stop.is_set,
+    )
+
+
+def merged_history(references: Sequence[StepReference]) -> dict[int, SeenStep]:
+    """Return what a step's parents gave and what they saw; a parent's own result wins over another's memory of it."""
+    ordered = sorted(references, key=lambda reference: reference.seen.order)
+    history: dict[int, SeenStep] = {}
+    for reference in ordered:
+        history |= reference.history
+    return history | {reference.seen.order: reference.seen for reference in ordered}
+
+
+def _execute(
+    run: StepRun, context: dg.AssetExecutionContext, services: Services
+) -> tuple[StepRecord, StepResult]:
+    started_at = services.clock()
+    try:
+        outcome = run_step(run, services)
+        record = record_of(run, outcome, services)
+    except RepriseError as error:
+        _record_failure(run, error, services, started_at)
+        raise dg.Failure(
+            description=f"{run.where}: {error}", allow_retries=error.transient
+        ) from error
+    except BaseException as error:
+        _record_failure(run, error, services, started_at)
+        raise
+    context.log.info("%s: %s (%s)", run.where, record.cache_reason, record.cache_detail)
+    return record.model_copy(update={"retries": context.retry_number}), outcome.result
+
+
+def _record_failure(
+    run: StepRun, error: BaseException, services: Services, started_at: datetime
+) -> None:
+    services.history.append(failure_record(run, error, services, started_at=started_at))

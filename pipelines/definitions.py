@@ -1,0 +1,286 @@
+"""Everything wired together: settings to adapters, adapters to services, workflows to Dagster definitions.
+
+This is the one place that chooses adapters. Importing it does nothing; `defs` reads settings and workflow files when
+Dagster (or the command line) asks for it, and each adapter is made on first use.
+
+Source: specification D1, D7, D19, W9.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import dagster as dg
+
+from io_managers.step_cache import StepCacheIOManager
+from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
+from pipelines.executor import threaded_executor
+from pipelines.schedules import daily_schedule
+from pipelines.sensors import project_partitions_sensor
+from pipelines.services import Services
+from pipelines.steps import EXECUTORS
+from reprise.cache.lookup import StepCache
+from reprise.context.bodies import Bodies
+from reprise.errors import RepriseError, UnknownName
+from reprise.model.workflow import Workflow
+from reprise.ports import (
+    EntryStore,
+    FilmRenderer,
+    HistoryStore,
+    ModelProvider,
+    ObjectStore,
+    ProjectRegistry,
+    SpeechRecognizer,
+    VideoAnalyzer,
+)
+from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
+from resources.definition_files import Definitions, load_definitions
+from resources.faster_whisper_speech import FasterWhisperSpeech
+from resources.ffmpeg import FfmpegLocator
+from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
+from resources.film_renderer import FfmpegFilmRenderer
+from resources.heuristic_provider import HeuristicProvider
+from resources.local_object_store import LocalObjectStore
+from resources.openai_provider import OpenAICompatibleProvider
+from resources.s3_object_store import S3ObjectStore
+from resources.scripted_provider import ScriptedProvider
+from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
+from resources.sqlite_entry_store import SqliteEntryStore
+from resources.sqlite_history import SqliteHistory
+from resources.sqlite_projects import SqliteProjectRegistry
+from resources.video_analyzer import FfmpegVideoAnalyzer
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Wiring:
+    """The adapters that the settings choose, each made on first use."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._providers: dict[str, ModelProvider] = {}
+
+    @property
+    def home(self) -> Path:
+        """Folder of the embedded databases and the local object store."""
+        return self.settings.home_path
+
+    @cached_property
+    def definitions(self) -> Definitions:
+        """Workflows and agents as their files give them, with the problems of broken ones."""
+        return load_definitions(workflows_path(self.settings))
+
+    @cached_property
+    def objects(self) -> ObjectStore:
+        """The object store."""
+        chosen = self.settings.object_store
+        if chosen.kind == "local":
+            return LocalObjectStore(chosen.root or self.home / "objects")
+        secret = chosen.secret_access_key
+        return S3ObjectStore(
+            chosen.bucket or "reprise",
+            prefix=chosen.prefix,
+            endpoint_url=chosen.endpoint_url,
+            region=chosen.region,
+            access_key_id=chosen.access_key_id,
+            secret_access_key=secret.get_secret_value() if secret is not None else None,
+        )
+
+    @cached_property
+    def entries(self) -> EntryStore:
+        """The cache's entries."""
+        return SqliteEntryStore(self.home / "step-cache.db")
+
+    @cached_property
+    def history(self) -> HistoryStore:
+        """What every run did."""
+        return SqliteHistory(self.home / "history.db")
+
+    @cached_property
+    def projects(self) -> ProjectRegistry:
+        """Projects and their files."""
+        return SqliteProjectRegistry(self.home / "projects.db")
+
+    @cached_property
+    def cache(self) -> StepCache:
+        """The step-result cache, each of its operations under a deadline."""
+        knobs = self.settings.step_cache
+        return StepCache(
+            DeadlineEntryStore(
+                self.entries,
+                lookup_seconds=knobs.lookup_deadline_seconds,
+                store_seconds=knobs.store_deadline_seconds,
+            ),
+            DeadlineObjectStore(self.objects, head_seconds=knobs.head_deadline_seconds),
+            knobs,
+            now,
+        )
+
+    @cached_property
+    def ffmpeg(self) -> FfmpegLocator:
+        """The ffmpeg program."""
+        chosen = self.settings.media.ffmpeg or self.settings.ffmpeg
+        return FfmpegLocator(chosen, self.home / "toolchain.json")
+
+    @cached_property
+    def runner(self) -> FfmpegRunner:
+        """Runs ffmpeg under limits."""
+        media = self.settings.media
+        limits = RunnerLimits(
+            wall_seconds=media.wall_seconds, max_pixels=media.max_pixels, threads=media.threads
+        )
+        return FfmpegRunner(self.ffmpeg, limits)
+
+    @cached_property
+    def analyzer(self) -> VideoAnalyzer:
+        """Measures footage."""
+        return FfmpegVideoAnalyzer(self.runner)
+
+    @cached_property
+    def speech(self) -> SpeechRecognizer:
+        """Recognises speech."""
+        speech = self.settings.speech
+        return FasterWhisperSpeech(
+            model=speech.model, cache_dir=self.home / "models", cpu_threads=speech.cpu_threads
+        )
+
+    @cached_property
+    def renderer(self) -> FilmRenderer:
+        """Renders films."""
+        return FfmpegFilmRenderer(self.runner, self.objects)
+
+    @cached_property
+    def services(self) -> Services:
+        """Everything that steps may use."""
+        return Services(
+            workflows=self.definitions.workflows,
+            agents=self.definitions.agents,
+            objects=self.objects,
+            bodies=Bodies(self.objects),
+            cache=self.cache,
+            history=self.history,
+            projects=self.projects,
+            analyzer=self.analyzer,
+            speech=self.speech,
+            renderer=self.renderer,
+            provider=self.provider,
+            default_provider=self.settings.provider,
+            clock=now,
+            scratch=self.home / "scratch",
+        )
+
+    def provider(self, provider_id: str) -> ModelProvider:
+        """Return a provider by id.
+
+        Raises:
+            UnknownName: It is not configured; says how to.
+        """
+        if provider_id not in self._providers:
+            self._providers[provider_id] = self._make_provider(provider_id)
+        return self._providers[provider_id]
+
+    def _make_provider(self, provider_id: str) -> ModelProvider:
+        if provider_id == "heuristic":
+            return HeuristicProvider()
+        chosen = self.settings.providers.get(provider_id)
+        if chosen is None:
+            known = ", ".join(["heuristic", *self.settings.providers])
+            message = (
+                f"no provider {provider_id!r}; configured are: {known}. Configure one with"
+                f" REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL and …__MODEL"
+            )
+            raise UnknownName(message)
+        return _configured_provider(provider_id, chosen)
+
+
+def now() -> datetime:
+    """Return the time, aware, UTC."""
+    return datetime.now(UTC)
+
+
+def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
+    if chosen.kind == "scripted":
+        if chosen.script is None:
+            message = f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__SCRIPT to a JSON file"
+            raise UnknownName(message)
+        return ScriptedProvider.from_file(provider_id, chosen.script)
+    if chosen.base_url is None:
+        message = f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL"
+        raise UnknownName(message)
+    return OpenAICompatibleProvider(
+        provider_id,
+        base_url=chosen.base_url,
+        api_key=chosen.api_key.get_secret_value() if chosen.api_key is not None else None,
+        model=chosen.model,
+        structured_output=chosen.structured_output,
+        native_tools=chosen.native_tools,
+        timeout_seconds=chosen.timeout_seconds,
+    )
+
+
+def build_definitions(wiring: Wiring) -> dg.Definitions:
+    """Return the Dagster definitions of every workflow that is valid; a broken one is logged and left out."""
+    assets: list[dg.AssetsDefinition] = []
+    jobs = []
+    schedules = []
+    for problem in wiring.definitions.problems:
+        logger.warning("not loaded: %s", problem)
+    for workflow in wiring.definitions.workflows.values():
+        try:
+            check_served(workflow)
+            its_assets, job = _quietly(
+                lambda w=workflow: compile_workflow(w, wiring.definitions.agents)
+            )
+        except RepriseError as error:
+            logger.warning("workflow %s is not loaded: %s", workflow.id, error)
+            continue
+        assets += its_assets
+        jobs.append(job)
+        schedules.append(daily_schedule(workflow, job))
+    io_manager = StepCacheIOManager(lambda: wiring.cache, lambda: wiring.history)
+    return dg.Definitions(
+        assets=assets,
+        jobs=jobs,
+        schedules=schedules,
+        sensors=[project_partitions_sensor(lambda: wiring.projects)],
+        resources={
+            IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),
+            SERVICES_KEY: dg.ResourceDefinition(lambda _: wiring.services),
+        },
+        executor=threaded_executor(wiring.settings.run_threads),
+    )
+
+
+def check_served(workflow: Workflow) -> None:
+    """Check that every step type of a workflow has an executor.
+
+    Raises:
+        UnknownName: One has none; names file, step and the types that are served.
+    """
+    for step in workflow.steps:
+        if step.type not in EXECUTORS:
+            served = ", ".join(sorted(EXECUTORS))
+            message = (
+                f"{workflow.source_path}: step {step.order} ({step.label}): type {step.type.value!r} is not"
+                f" served by this version; served are: {served}"
+            )
+            raise UnknownName(message)
+
+
+def _quietly(make: Callable[[], T]) -> T:
+    """Make something while Dagster's notices about its own beta parameters are kept off the console."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return make()
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Return the definitions that Dagster loads."""
+    return build_definitions(Wiring(load_settings()))

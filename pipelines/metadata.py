@@ -1,0 +1,73 @@
+"""What a step shows in Dagster's UI: the same names for a hit and a fresh result.
+
+Whole numbers and floats get a plot over time and projects, so `cache_hit` is 0 or 1 beside the boolean `from_cache`.
+
+Source: specification D4, D8.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dagster import MetadataValue
+from dagster._core.definitions.metadata import RawMetadataValue
+
+from pipelines.previews import preview
+from reprise.model.result import StepRecord, StepResult
+from reprise.ports import ObjectStore
+
+ARTIFACTS_SHOWN_MAX = 20
+
+
+def request_metadata(text: str, origin: str) -> Mapping[str, RawMetadataValue]:
+    """Return what the request asset shows."""
+    return {"user_request": MetadataValue.text(text), "origin": MetadataValue.text(origin)}
+
+
+def step_metadata(
+    record: StepRecord, result: StepResult, objects: ObjectStore
+) -> Mapping[str, RawMetadataValue]:
+    """Return what a step's asset shows: the cache's part, tokens, money, seconds, artifacts and a preview."""
+    shown: dict[str, RawMetadataValue] = {
+        "status": record.status.value,
+        "from_cache": record.from_cache,
+        "cache_hit": int(record.from_cache),
+        "cache_reason": record.cache_reason.value if record.cache_reason else "none",
+        "cache_detail": record.cache_detail,
+        "cache_key": record.cache_key or "none",
+        "tokens_used": record.usage.tokens,
+        "cached_tokens_saved": record.cached_tokens_saved,
+        "cost_usd": _dollars(record.usage.cost_micros),
+        "cached_cost_usd_saved": _dollars(record.cached_cost_micros_saved),
+        "seconds": round(record.seconds, 3),
+        "cached_seconds_saved": round(record.cached_seconds_saved, 3),
+        "prompt_chars": record.prompt_chars,
+        "model": record.model or "none",
+        "retries": record.retries,
+    }
+    shown |= {f"{name}": value for name, value in result.metadata.items() if _plottable(value)}
+    if record.notes:
+        shown["notes"] = MetadataValue.md("\n".join(f"- {note}" for note in record.notes))
+    if record.output_storage_key is not None:
+        shown["output"] = _link(objects.url, record.output_storage_key)
+    if record.artifacts:
+        rows = [
+            f"- `{item.name}` ({item.size_bytes:,} bytes): `{objects.url(item.storage_key)}`"
+            for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]
+        ]
+        shown["artifacts"] = MetadataValue.md("\n".join(rows))
+    picture = preview(record.type, result.output, objects)
+    if picture:
+        shown["preview"] = MetadataValue.md(picture)
+    return shown
+
+
+def _dollars(micros: int | None) -> RawMetadataValue:
+    return "unknown" if micros is None else micros / 1_000_000
+
+
+def _plottable(value: object) -> bool:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)
+
+
+def _link(url: Callable[[str], str], key: str) -> RawMetadataValue:
+    address = url(key)
+    return MetadataValue.url(address) if "://" in address else MetadataValue.path(address)

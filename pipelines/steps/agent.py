@@ -1,0 +1,45 @@
+"""Agent: one agent answers, with its tools.
+
+Source: specification W3, A1 to A3.
+"""
+
+from pipelines.services import StepContext
+from reprise.agents.loop import AgentTask, run_agent
+from reprise.cache.key import KeyFacts
+from reprise.model.result import StepResult
+
+
+class AgentExecutor:
+    """Asks the step's agent once; its loop is bounded in turns, tokens and seconds."""
+
+    def key_facts(self, context: StepContext) -> KeyFacts:
+        """Return the agent, its provider, its tools, and the project's files where it can read them."""
+        return context.agent_facts()
+
+    def execute(self, context: StepContext) -> StepResult:
+        """Answer.
+
+        Raises:
+            AnswerInvalid: The answer does not fit its schema after the bounded repairs.
+            LimitReached: A bound of the loop was reached.
+            ProviderError: The provider did not answer.
+        """
+        agent = context.agents[0]
+        context.progress(f"asking {agent.id}", None)
+        answer = run_agent(
+            AgentTask(
+                agent=agent,
+                resolved_input=context.resolved_input,
+                task=context.step.prompt or "",
+                inputs=context.agent_inputs(agent),
+            ),
+            context.provider_of(agent),
+            cancelled=context.cancelled,
+        )
+        return StepResult(
+            output=answer.output,
+            usage=answer.usage,
+            model=answer.model,
+            notes=answer.notes,
+            metadata={"turns": answer.turns},
+        )

@@ -1,0 +1,94 @@
+"""EditRoom: several agents agree on an edit; the last one decides, and code turns its choice into whole frames.
+
+Source: specification W3; reprise/media/edit_plan.py holds the rules for frames.
+"""
+
+from pydantic import JsonValue
+
+from pipelines.services import StepContext
+from reprise.agents.loop import AgentTask, run_agent
+from reprise.cache.key import KeyFacts
+from reprise.context.step_input import body_text
+from reprise.errors import StepFailed
+from reprise.media.edit_plan import edit_decision
+from reprise.model.media import VideoAnalysis
+from reprise.model.result import StepResult, Usage
+from reprise.model.workflow import EditRoomConfig, StepType
+from reprise.ports import PriorOutput
+
+
+class EditRoomExecutor:
+    """Asks the room's agents in speaking order; each sees what those before it said."""
+
+    def key_facts(self, context: StepContext) -> KeyFacts:
+        """Return the agents, their providers and tools, and the project's files where one can read them."""
+        return context.agent_facts()
+
+    def execute(self, context: StepContext) -> StepResult:
+        """Agree on an edit.
+
+        Raises:
+            StepFailed: There is no analysis among the prior outputs, or nothing in it can be cut.
+            AnswerInvalid: An answer does not fit its schema.
+        """
+        config = context.step.edit_room or EditRoomConfig()
+        analysis = _analysis(context)
+        said: list[PriorOutput] = []
+        usage = Usage()
+        notes: list[str] = []
+        model = None
+        for place, agent in enumerate(context.agents):
+            context.progress(f"{agent.id} ({place + 1} of {len(context.agents)})", None)
+            answer = run_agent(
+                AgentTask(
+                    agent=agent,
+                    resolved_input=_with_room(context.resolved_input, said),
+                    task=context.step.prompt or "",
+                    inputs=context.agent_inputs(agent, said, _parameters(config)),
+                ),
+                context.provider_of(agent),
+                cancelled=context.cancelled,
+            )
+            usage += answer.usage
+            notes += answer.notes
+            model = answer.model
+            said.append(
+                PriorOutput(
+                    order=context.step.order,
+                    label=agent.id,
+                    type=StepType.AGENT.value,
+                    agent_type=agent.agent_type,
+                    output=answer.output,
+                )
+            )
+        decision = edit_decision(said[-1].output, analysis, config)
+        return StepResult(
+            output=decision.model_dump(mode="json"),
+            usage=usage,
+            model=model,
+            notes=(*notes, *decision.notes),
+            metadata={"cuts": len(decision.cuts)},
+        )
+
+
+def _analysis(context: StepContext) -> VideoAnalysis:
+    found = [p for p in context.prior.values() if p.type == StepType.VIDEO_ANALYZE.value]
+    if not found:
+        message = f"{context.where} reads no VideoAnalyze step; add its order to the step's input"
+        raise StepFailed(message)
+    return VideoAnalysis.model_validate(found[-1].output)
+
+
+def _with_room(resolved_input: str, said: list[PriorOutput]) -> str:
+    parts = [resolved_input] if resolved_input else []
+    parts += [f"## In this room: {item.label}\n{body_text(item.output)}" for item in said]
+    return "\n\n".join(parts)
+
+
+def _parameters(config: EditRoomConfig) -> dict[str, JsonValue]:
+    return {
+        "target_seconds": config.target_seconds,
+        "seconds_min": config.seconds_min,
+        "seconds_max": config.seconds_max,
+        "cuts_min": config.cuts_min,
+    }
