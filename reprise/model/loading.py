@@ -234,27 +234,41 @@ def _check_output_schema(document: Document, header: AgentFrontMatter) -> None:
     except jsonschema.SchemaError as error:
         path = ("output_schema", *error.absolute_path)
         document.at(path, f"this is no valid JSON Schema: {error.message[:200]}")
-    for path, target in _remote_references(schema, ("output_schema",)):
-        what = (
-            f"the reference {target!r} leaves this file; write that schema out, or use `#/$defs/…`"
-        )
-        document.at(path, what)
+    for path, target in _references(schema, ("output_schema",)):
+        if not _leads_somewhere(schema, target):
+            what = f"the reference {target!r} leads nowhere in this schema; use `#/$defs/…`"
+            document.at(path, what)
 
 
-def _remote_references(value: JsonValue, path: Path) -> list[tuple[Path, str]]:
+def _references(value: JsonValue, path: Path) -> list[tuple[Path, str]]:
     found: list[tuple[Path, str]] = []
     if isinstance(value, dict):
         for name, item in value.items():
             here = (*path, name)
             if name in {"$ref", "$dynamicRef"} and isinstance(item, str):
-                if not item.startswith("#"):
-                    found.append((here, item))
+                found.append((here, item))
             else:
-                found += _remote_references(item, here)
+                found += _references(item, here)
     elif isinstance(value, list):
         for at, item in enumerate(value):
-            found += _remote_references(item, (*path, at))
+            found += _references(item, (*path, at))
     return found
+
+
+def _leads_somewhere(schema: JsonValue, target: str) -> bool:
+    """Answer whether a reference is a JSON pointer into the schema; nothing is ever fetched."""
+    if target != "#" and not target.startswith("#/"):
+        return False
+    here = schema
+    for part in target.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(here, dict) and name in here:
+            here = here[name]
+        elif isinstance(here, list) and name.isdecimal() and int(name) < len(here):
+            here = here[int(name)]
+        else:
+            return False
+    return True
 
 
 def _check_skills(document: Document, header: AgentFrontMatter, skills: Mapping[str, str]) -> None:

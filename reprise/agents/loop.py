@@ -1,0 +1,268 @@
+"""The loop that turns an agent's task into an answer: calls, tools, checks, repairs, all bounded.
+
+A turn is a call that got a reply. Tools lead to the next turn; an answer that does not fit its
+schema is sent back, in place of the one before it, at most `repairs_max` times; an endpoint that
+fails in passing is tried again after a pause. Usage counts every reply, and is on the error as
+`usage` when the loop fails.
+
+Source: specification A1 to A4. Tests: tests/unit/agents/test_loop.py drives every exit.
+"""
+
+from collections.abc import Sequence
+
+from pydantic import Field, JsonValue
+
+from reprise.agents.answers import read_answer
+from reprise.agents.clock import Clock, MachineClock
+from reprise.agents.messages import (
+    AgentTask,
+    repair_messages,
+    system_prompt,
+    tool_messages,
+    user_message,
+)
+from reprise.errors import AnswerInvalid, LimitReached, ProviderError, RepriseError
+from reprise.errors import Cancelled as RunCancelled
+from reprise.model.base import Value
+from reprise.model.result import Usage
+from reprise.ports import Cancelled, Message, ModelProvider, ModelReply, ModelRequest
+from reprise.tools.catalog import run_tool, tool_schemas
+
+BACKOFF_SECONDS = 0.5
+"""First pause before another attempt; it doubles from attempt to attempt."""
+
+BACKOFF_SECONDS_MAX = 8.0
+"""Longest pause that the loop takes of its own accord."""
+
+RETRY_AFTER_SECONDS_MAX = 60.0
+"""Longest pause that an endpoint may ask for; a longer one ends the loop."""
+
+POLL_SECONDS = 0.1
+"""How often a pause looks whether the run is being stopped."""
+
+
+class AgentAnswer(Value):
+    """What an agent answered."""
+
+    output: JsonValue
+    """The validated value; text for an agent without a schema."""
+    usage: Usage
+    """What all calls took."""
+    model: str
+    """The model that answered last."""
+    turns: int = Field(ge=1)
+    """Calls that got a reply."""
+    retries: int = Field(default=0, ge=0)
+    """Attempts beyond the first, over all calls."""
+    notes: tuple[str, ...] = ()
+    """What a person should know."""
+
+
+def usage_of(error: BaseException) -> Usage:
+    """Return what model calls took before an error."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else Usage()
+
+
+def run_agent(
+    task: AgentTask,
+    provider: ModelProvider,
+    *,
+    cancelled: Cancelled,
+    clock: Clock | None = None,
+) -> AgentAnswer:
+    """Return an agent's answer to its task.
+
+    Args:
+        task: What is to be done, by whom, within which bounds.
+        provider: Who answers.
+        cancelled: Asked before each call and during pauses.
+        clock: Time for bounds and pauses; None takes the machine's.
+
+    Raises:
+        AnswerInvalid: The answer was cut, refused, or does not fit its schema after the repairs.
+        LimitReached: Too many turns, tokens or seconds.
+        ProviderError: The endpoint failed for good.
+        Cancelled: The run is being stopped.
+        Each carries in `usage` what was spent.
+    """
+    loop = _Loop(task, provider, cancelled, clock or MachineClock())
+    try:
+        return loop.run()
+    except RepriseError as error:
+        error.usage = loop.usage
+        raise
+
+
+class _Loop:
+    """One run of the loop."""
+
+    def __init__(
+        self, task: AgentTask, provider: ModelProvider, cancelled: Cancelled, clock: Clock
+    ) -> None:
+        self.usage = Usage()
+        self._task = task
+        self._limits = task.limits
+        self._provider = provider
+        self._cancelled = cancelled
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._system_prompt = system_prompt(task.agent, task.system_prompt)
+        self._tools = tool_schemas(task.agent.tool_groups)
+        self._turns = 0
+        self._retries = 0
+        self._repairs = 0
+        self._notes: list[str] = []
+
+    def run(self) -> AgentAnswer:
+        messages: tuple[Message, ...] = (user_message(self._task),)
+        repair: tuple[Message, ...] = ()
+        while True:
+            reply = self._turn(messages + repair)
+            if reply.tool_calls:
+                messages = messages + repair + tool_messages(reply, self._tool_results(reply))
+                repair = ()
+                continue
+            if reply.finish_reason == "other":
+                self._note("the endpoint did not say why the answer ended")
+            schema = self._task.agent.output_schema
+            if schema is None:
+                return self._answer(reply, reply.text)
+            read = read_answer(reply.text, schema)
+            if not read.problems:
+                return self._answer(reply, read.value)
+            self._count_repair(read.problems)
+            repair = repair_messages(reply.text, read.problems)
+
+    def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
+        if self._repairs:
+            self._note(f"the answer fitted its schema after {self._repairs} corrections")
+        return AgentAnswer(
+            output=output,
+            usage=self.usage,
+            model=reply.model,
+            turns=self._turns,
+            retries=self._retries,
+            notes=tuple(self._notes),
+        )
+
+    def _turn(self, messages: tuple[Message, ...]) -> ModelReply:
+        self._check_limits()
+        reply = self._call(messages)
+        self._turns += 1
+        self.usage += reply.usage
+        # Before anything is parsed: a cut answer may well be valid JSON up to where it was cut.
+        if reply.finish_reason == "length":
+            limit = self._task.agent.parameters.max_output_tokens
+            message = (
+                f"{self._who}: the answer was cut after {reply.usage.output} tokens; raise "
+                f"`max_output_tokens` (now {limit}) in the agent's parameters"
+            )
+            raise AnswerInvalid(message)
+        if reply.finish_reason == "content_filter":
+            message = (
+                f"{self._who}: the endpoint's content filter refused the answer; look at the "
+                "request and the material, or choose another model"
+            )
+            raise AnswerInvalid(message)
+        return reply
+
+    def _call(self, messages: tuple[Message, ...]) -> ModelReply:
+        attempt = 1
+        while True:
+            try:
+                return self._provider.complete(self._request(messages), cancelled=self._cancelled)
+            except ProviderError as error:
+                self.usage += usage_of(error)
+                pause = self._pause(error, attempt)
+                if pause is None:
+                    raise
+                attempt += 1
+                self._retries += 1
+                self._wait(pause)
+                self._check_limits()
+
+    def _request(self, messages: tuple[Message, ...]) -> ModelRequest:
+        task = self._task
+        return ModelRequest(
+            agent=task.agent,
+            system_prompt=self._system_prompt,
+            messages=messages,
+            tools=self._tools,
+            output_schema=task.agent.output_schema,
+            inputs=task.inputs,
+            timeout_seconds=max(0.001, min(self._limits.call_seconds_max, self._seconds_left())),
+        )
+
+    def _pause(self, error: ProviderError, attempt: int) -> float | None:
+        """Return how long to wait before the next attempt; None when there is to be none."""
+        if not error.transient or attempt >= self._limits.attempts_max:
+            return None
+        if error.retry_after_seconds is not None:
+            pause = max(0.0, error.retry_after_seconds)
+            if pause > RETRY_AFTER_SECONDS_MAX:
+                return None
+        else:
+            pause = min(BACKOFF_SECONDS * 2 ** (attempt - 1), BACKOFF_SECONDS_MAX)
+        return pause if pause < self._seconds_left() else None
+
+    def _wait(self, seconds: float) -> None:
+        end = self._clock.monotonic() + seconds
+        while (left := end - self._clock.monotonic()) > 0:
+            self._check_cancelled()
+            self._clock.sleep(min(left, POLL_SECONDS))
+
+    def _tool_results(self, reply: ModelReply) -> Sequence[str]:
+        results = []
+        for at, call in enumerate(reply.tool_calls):
+            self._check_cancelled()
+            if at >= self._limits.tool_calls_max:
+                error = f"more than {self._limits.tool_calls_max} calls at once; call it again"
+                results.append(f'{{"ok": false, "error": "{error}"}}')
+                continue
+            groups = self._task.agent.tool_groups
+            results.append(run_tool(call.name, call.arguments, groups, self._task.inputs))
+        return results
+
+    def _count_repair(self, problems: Sequence[str]) -> None:
+        if self._repairs >= self._limits.repairs_max:
+            name = self._task.agent.output_schema_name
+            message = (
+                f"{self._who}: the answer does not fit its schema {name!r} after "
+                f"{self._repairs} corrections: {'; '.join(problems)}. Try another model, or look "
+                "at the agent's prompt and schema"
+            )
+            raise AnswerInvalid(message)
+        self._repairs += 1
+
+    def _check_limits(self) -> None:
+        self._check_cancelled()
+        limits = self._limits
+        if self._turns >= limits.turns_max:
+            message = f"{self._who}: no answer within {limits.turns_max} turns (turns_max)"
+            raise LimitReached(message)
+        if self.usage.tokens >= limits.tokens_max:
+            message = (
+                f"{self._who}: {self.usage.tokens} tokens spent without an answer, the bound is "
+                f"{limits.tokens_max} (tokens_max)"
+            )
+            raise LimitReached(message)
+        if self._seconds_left() <= 0:
+            message = f"{self._who}: no answer within {limits.seconds_max:g} seconds (seconds_max)"
+            raise LimitReached(message)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled():
+            message = f"{self._who}: the run was stopped"
+            raise RunCancelled(message)
+
+    def _seconds_left(self) -> float:
+        return self._limits.seconds_max - (self._clock.monotonic() - self._began)
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)
+
+    @property
+    def _who(self) -> str:
+        return f"Agent {self._task.agent.id!r}"

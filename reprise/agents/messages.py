@@ -1,0 +1,108 @@
+"""What an agent is told: system prompt, the user message, and the word on an answer that failed.
+
+The order inside the user message is input, request, figures, task: what changes least comes first,
+so that a provider's prefix cache keeps working (specification B13).
+"""
+
+import json
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from reprise.model.agent import AgentDefinition
+from reprise.model.base import Value
+from reprise.ports import AgentInputs, Message, ModelReply
+
+BAD_ANSWER_CHARS_MAX = 8_000
+"""A failed answer is shown back up to this many characters."""
+
+
+class LoopLimits(Value):
+    """Bounds of one agent's loop."""
+
+    turns_max: int = Field(default=12, ge=1)
+    """Most calls that got a reply."""
+    tokens_max: int = Field(default=400_000, ge=1)
+    """No further call once this many tokens are spent, in and out."""
+    seconds_max: float = Field(default=900.0, gt=0)
+    """No further call after this many seconds."""
+    call_seconds_max: float = Field(default=300.0, gt=0)
+    """Deadline of one call."""
+    repairs_max: int = Field(default=2, ge=0)
+    """How often an answer that does not fit its schema is sent back."""
+    attempts_max: int = Field(default=5, ge=1)
+    """How often one call is tried when the endpoint fails in passing."""
+    tool_calls_max: int = Field(default=16, ge=1)
+    """Most tools run in one turn; further ones are answered with an error."""
+
+
+class AgentTask(Value):
+    """What an agent is to do."""
+
+    agent: AgentDefinition
+    """Who."""
+    system_prompt: str | None = None
+    """The agent's prompt with its variables replaced; null takes the prompt as it is."""
+    resolved_input: str = ""
+    """The prior outputs that it reads, as text."""
+    user_request: str = ""
+    """The user's free text."""
+    task: str = ""
+    """The step's own prompt, its variables replaced."""
+    inputs: AgentInputs = AgentInputs()
+    """The same as values; also what tools read."""
+    limits: LoopLimits = LoopLimits()
+    """Bounds of its loop."""
+
+
+def system_prompt(agent: AgentDefinition, prompt: str | None = None) -> str:
+    """Return the whole system prompt: the agent's, its skills, and the form of the answer.
+
+    Args:
+        agent: Who is asked.
+        prompt: Its prompt with the variables replaced; None takes it as it is.
+    """
+    parts = [agent.system_prompt if prompt is None else prompt, *agent.assigned_skills]
+    if agent.output_schema is not None:
+        schema = json.dumps(agent.output_schema, ensure_ascii=False)
+        parts.append(
+            "## Form of the answer\n\n"
+            "Answer with one JSON value and nothing before or after it. It must fit this JSON "
+            f"Schema:\n\n{schema}"
+        )
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def user_message(task: AgentTask) -> Message:
+    """Return the message that holds input, request, figures and task; empty parts are left out."""
+    figures = json.dumps(task.inputs.parameters, sort_keys=True, ensure_ascii=False)
+    parts = [
+        ("Input", task.resolved_input),
+        ("Request of the user", task.user_request),
+        ("Figures", figures if task.inputs.parameters else ""),
+        ("Task", task.task or "Do what your instructions say."),
+    ]
+    text = "\n\n".join(f"# {title}\n\n{body.strip()}" for title, body in parts if body.strip())
+    return Message(role="user", content=text)
+
+
+def repair_messages(text: str, problems: Sequence[str]) -> tuple[Message, Message]:
+    """Return the failed answer and what was wrong with it; they replace an earlier such pair."""
+    shown = text if len(text) <= BAD_ANSWER_CHARS_MAX else text[:BAD_ANSWER_CHARS_MAX] + "…"
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    word = (
+        f"This answer cannot be used:\n{listed}\n\n"
+        "Send the whole answer again, corrected: one JSON value that fits the schema, and nothing "
+        "around it."
+    )
+    return Message(role="assistant", content=shown), Message(role="user", content=word)
+
+
+def tool_messages(reply: ModelReply, results: Sequence[str]) -> tuple[Message, ...]:
+    """Return the assistant's turn with its calls, and the results in the order of the calls."""
+    turn = Message(role="assistant", content=reply.text, tool_calls=reply.tool_calls)
+    answers = (
+        Message(role="tool", content=result, tool_call_id=call.id)
+        for call, result in zip(reply.tool_calls, results, strict=True)
+    )
+    return (turn, *answers)
