@@ -1,41 +1,85 @@
 """A model provider that answers from a script: the twin of the real ones, for tests and trials.
 
 It is product code: the agent loop, the edit room and whole workflows are driven through it, with no
-mock. A script's item is a reply, a text (a reply that stops there), or an error to raise.
+mock. A script is a list, for whoever asks next, or a list for each agent id, for agents that work
+side by side. In a JSON file an item is a text (a reply that stops there), an object with the fields
+of a reply (`text`, `tool_calls`, `finish_reason`, `usage`, `model`), or an object
+`{"error": …, "transient": …, "retry_after_seconds": …}`. A value under `"answer"` is given as its
+JSON text.
 """
 
+import json
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
 
+from pydantic import JsonValue, ValidationError
+
+from reprise.errors import BadInput, ProviderError
 from reprise.errors import Cancelled as RunCancelled
-from reprise.errors import ProviderError
 from reprise.model.result import Usage
 from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
 
 ScriptItem = ModelReply | str | ProviderError
+Script = Sequence[ScriptItem] | Mapping[str, Sequence[ScriptItem]]
+
+DEFAULT_USAGE = Usage(input_uncached=10, output=5, calls=1)
+"""What a reply takes that is given as a text."""
 
 
 class ScriptedProvider:
     """Gives the items of a script, one a call, and keeps the requests.
 
     Args:
-        script: What to answer, in order.
-        model: The model's name in replies that are given as text.
-        usage: What such a reply takes.
+        script: What to answer, in order; or that for each agent id.
+        provider_id: Its id in the settings.
+        model: The model's name in replies that do not name one.
+        revision: What tells this script from another in a cache key.
     """
 
     def __init__(
         self,
-        script: Sequence[ScriptItem],
+        script: Script,
         *,
+        provider_id: str = "scripted",
         model: str = "scripted-1",
-        usage: Usage | None = None,
+        revision: str = "",
     ) -> None:
-        self._script = tuple(script)
+        self._script = script
+        self._id = provider_id
         self._model = model
-        self._usage = usage or Usage(input_uncached=10, output=5, calls=1)
+        self._revision = revision
         self._requests: list[ModelRequest] = []
+        self._given: Counter[str] = Counter()
         self._lock = threading.Lock()
+
+    @classmethod
+    def from_file(cls, provider_id: str, path: Path) -> Self:
+        """Return a provider with the script of a JSON file.
+
+        Raises:
+            BadInput: The file cannot be read or is no script.
+        """
+        try:
+            data: JsonValue = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            message = f"provider {provider_id!r}: the script {str(path)!r} cannot be read: {error}"
+            raise BadInput(message) from error
+        where = f"provider {provider_id!r}, script {str(path)!r}"
+        if isinstance(data, list):
+            return cls([_item(each, where) for each in data], provider_id=provider_id)
+        if isinstance(data, dict):
+            script = {
+                agent: [_item(each, f"{where}, agent {agent!r}") for each in items]
+                for agent, items in data.items()
+                if isinstance(items, list)
+            }
+            if len(script) == len(data):
+                return cls(script, provider_id=provider_id)
+        message = f"{where}: expected a list of replies, or a list for each agent id"
+        raise BadInput(message)
 
     @property
     def requests(self) -> tuple[ModelRequest, ...]:
@@ -44,7 +88,9 @@ class ScriptedProvider:
 
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key."""
-        return ProviderIdentity(id="scripted", kind="scripted", model=self._model)
+        return ProviderIdentity(
+            id=self._id, kind="scripted", model=self._model, revision=self._revision
+        )
 
     def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
         """Give the script's next item.
@@ -56,15 +102,53 @@ class ScriptedProvider:
         if cancelled():
             message = "the run was stopped before the call"
             raise RunCancelled(message)
-        with self._lock:
-            at = len(self._requests)
-            self._requests.append(request)
-        if at >= len(self._script):
-            message = f"the script has {len(self._script)} items and was asked for one more"
-            raise ProviderError(message)
-        item = self._script[at]
+        item = self._next(request)
         if isinstance(item, ProviderError):
             raise item
         if isinstance(item, str):
-            return ModelReply(text=item, finish_reason="stop", usage=self._usage, model=self._model)
+            return ModelReply(
+                text=item, finish_reason="stop", usage=DEFAULT_USAGE, model=self._model
+            )
         return item
+
+    def _next(self, request: ModelRequest) -> ScriptItem:
+        name = request.agent.id if isinstance(self._script, Mapping) else ""
+        items = self._script.get(name, ()) if isinstance(self._script, Mapping) else self._script
+        with self._lock:
+            self._requests.append(request)
+            at = self._given[name]
+            self._given[name] += 1
+        if at >= len(items):
+            message = (
+                f"the script has {len(items)} items for agent {request.agent.id!r} "
+                "and was asked for one more"
+            )
+            raise ProviderError(message)
+        return items[at]
+
+
+def _item(value: JsonValue, where: str) -> ScriptItem:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict) and "error" in value:
+        after = value.get("retry_after_seconds")
+        return ProviderError(
+            str(value["error"]),
+            transient=value.get("transient") is True,
+            retry_after_seconds=float(after) if isinstance(after, int | float) else None,
+        )
+    if isinstance(value, dict) and "answer" in value:
+        return json.dumps(value["answer"], ensure_ascii=False)
+    defaults: dict[str, JsonValue] = {
+        "text": "",
+        "finish_reason": "stop",
+        "usage": DEFAULT_USAGE.model_dump(mode="json"),
+        "model": "scripted-1",
+    }
+    try:
+        return ModelReply.model_validate(
+            {**defaults, **value} if isinstance(value, dict) else value
+        )
+    except ValidationError as error:
+        message = f"{where}: an item is no reply: {error.errors()[0]['msg']}"
+        raise BadInput(message) from error

@@ -16,6 +16,7 @@ from reprise.agents.answers import read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.messages import (
     AgentTask,
+    LoopLimits,
     repair_messages,
     system_prompt,
     tool_messages,
@@ -27,6 +28,8 @@ from reprise.model.base import Value
 from reprise.model.result import Usage
 from reprise.ports import Cancelled, Message, ModelProvider, ModelReply, ModelRequest
 from reprise.tools.catalog import run_tool, tool_schemas
+
+__all__ = ["AgentAnswer", "AgentTask", "LoopLimits", "run_agent", "usage_of"]
 
 BACKOFF_SECONDS = 0.5
 """First pause before another attempt; it doubles from attempt to attempt."""
@@ -107,7 +110,7 @@ class _Loop:
         self._cancelled = cancelled
         self._clock = clock
         self._began = clock.monotonic()
-        self._system_prompt = system_prompt(task.agent, task.system_prompt)
+        self._system_prompt = system_prompt(task.agent)
         self._tools = tool_schemas(task.agent.tool_groups)
         self._turns = 0
         self._retries = 0

@@ -40,29 +40,20 @@ class AgentTask(Value):
     """What an agent is to do."""
 
     agent: AgentDefinition
-    """Who."""
-    system_prompt: str | None = None
-    """The agent's prompt with its variables replaced; null takes the prompt as it is."""
+    """Who, its prompt's variables replaced."""
     resolved_input: str = ""
     """The prior outputs that it reads, as text."""
-    user_request: str = ""
-    """The user's free text."""
     task: str = ""
     """The step's own prompt, its variables replaced."""
     inputs: AgentInputs = AgentInputs()
-    """The same as values; also what tools read."""
+    """The same as values, the user's request, and what tools read."""
     limits: LoopLimits = LoopLimits()
     """Bounds of its loop."""
 
 
-def system_prompt(agent: AgentDefinition, prompt: str | None = None) -> str:
-    """Return the whole system prompt: the agent's, its skills, and the form of the answer.
-
-    Args:
-        agent: Who is asked.
-        prompt: Its prompt with the variables replaced; None takes it as it is.
-    """
-    parts = [agent.system_prompt if prompt is None else prompt, *agent.assigned_skills]
+def system_prompt(agent: AgentDefinition) -> str:
+    """Return the whole system prompt: the agent's, its skills, and the form of the answer."""
+    parts = [agent.system_prompt, *agent.assigned_skills]
     if agent.output_schema is not None:
         schema = json.dumps(agent.output_schema, ensure_ascii=False)
         parts.append(
@@ -78,7 +69,7 @@ def user_message(task: AgentTask) -> Message:
     figures = json.dumps(task.inputs.parameters, sort_keys=True, ensure_ascii=False)
     parts = [
         ("Input", task.resolved_input),
-        ("Request of the user", task.user_request),
+        ("Request of the user", task.inputs.user_request),
         ("Figures", figures if task.inputs.parameters else ""),
         ("Task", task.task or "Do what your instructions say."),
     ]

@@ -51,6 +51,15 @@ def tool_revisions(groups: Iterable[ToolGroup] = tuple(ToolGroup)) -> dict[str, 
     return {name: project_read.REVISIONS[name] for name in tool_names(groups)}
 
 
+def tool_facts(groups: Iterable[ToolGroup]) -> tuple[dict[str, JsonValue], ...]:
+    """Return name, schema and revision of each tool of the groups, for the cache key."""
+    revisions = tool_revisions()
+    return tuple(
+        {**schema.model_dump(mode="json"), "revision": revisions[schema.name]}
+        for schema in tool_schemas(groups)
+    )
+
+
 def run_tool(name: str, arguments: str, groups: Iterable[ToolGroup], inputs: AgentInputs) -> str:
     """Return a tool's result as JSON; nothing that a model writes here raises.
 
