@@ -1,0 +1,113 @@
+"""The command `reprise`: what it takes, and which exit code it gives.
+
+Exit codes: 0 done; 1 the run or the work failed; 2 bad input; 130 interrupted. Subcommands import what they need when
+they are called, so that `reprise --help` is quick (specification P11). To add one: a parser here, a module in
+apps/commands, its page in docs/reference.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone, as `head` does; there is nobody to tell.
+        sys.stderr.close()
+        return EXIT_OK
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="reprise",
+        description="Footage and a brief in, finished films out; the second run is nearly free.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _project_parser(commands.add_parser("project", help="projects and their files"))
+    _workflow_parser(commands.add_parser("workflow", help="workflows and their files"))
+    _run_parser(commands.add_parser("run", help="run a workflow on a project"))
+    _results_parser(commands.add_parser("results", help="latest outputs of a workflow"))
+    ui = commands.add_parser("ui", help="open the Dagster web server and daemon")
+    ui.add_argument("--port", type=int, default=3000, help="port on localhost (default: 3000)")
+    return parser
+
+
+def _project_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="add files or folders; makes the project if needed")
+    add.add_argument("name", metavar="NAME")
+    add.add_argument("paths", metavar="PATH", nargs="+")
+    actions.add_parser("list", help="all projects").add_argument("--json", action="store_true")
+    show = actions.add_parser("show", help="a project's files")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--json", action="store_true")
+    remove = actions.add_parser("remove", help="remove files, or the whole project")
+    remove.add_argument("name", metavar="NAME")
+    remove.add_argument("files", metavar="FILE", nargs="*")
+
+
+def _workflow_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser("list", help="all workflows").add_argument("--json", action="store_true")
+    show = actions.add_parser("show", help="a workflow's steps")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--json", action="store_true")
+    check = actions.add_parser("check", help="check workflow and agent files")
+    check.add_argument("files", metavar="FILE", nargs="*")
+    actions.add_parser("schema", help="print the JSON Schema of workflow files")
+
+
+def _run_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("workflow", metavar="WORKFLOW")
+    parser.add_argument("project", metavar="PROJECT")
+    parser.add_argument("--request", metavar="TEXT", help="what you want, in your own words")
+    parser.add_argument(
+        "--cache",
+        choices=("use", "refresh", "bypass"),
+        default="use",
+        help="use earlier results; refresh: execute and overwrite; bypass: leave the cache alone",
+    )
+    parser.add_argument("--provider", metavar="ID", help="model provider of the agents")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _results_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("workflow", metavar="WORKFLOW")
+    parser.add_argument("project", metavar="PROJECT")
+    parser.add_argument("--copy", metavar="DIR", help="copy outputs and artifacts to a folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _dispatch(arguments: argparse.Namespace) -> int:
+    if arguments.version:
+        # The installed version; the metadata reader is not needed for anything else.
+        from importlib.metadata import version
+
+        print(f"reprise {version('reprise-engine')}")
+        return EXIT_OK
+    if arguments.command is None:
+        build_parser().print_help()
+        return EXIT_BAD_INPUT
+    # Commands import pydantic and Dagster, which `--help` must not pay for (specification P11).
+    from apps.commands import run_command
+
+    return run_command(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""`reprise project add | list | show | remove`."""
+
+import argparse
+import json
+from pathlib import Path
+
+from apps.commands.tables import size_text, table
+from apps.instance import open_instance
+from pipelines.definitions import Wiring, now
+from pipelines.ingest import Change, Ingest
+from pipelines.partitions import sync_partitions
+from resources.media_kind import media_kind
+from resources.settings import load_settings
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the subcommand."""
+    wiring = Wiring(load_settings())
+    ingest = Ingest(wiring.projects, wiring.objects, media_kind, now)
+    match arguments.action:
+        case "add":
+            return _add(wiring, ingest, arguments)
+        case "list":
+            return _list(wiring, as_json=arguments.json)
+        case "show":
+            return _show(wiring, ingest, arguments)
+        case _:
+            return _remove(wiring, ingest, arguments)
+
+
+def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    def report(name: str, change: Change) -> None:
+        print(f"{change.value}  {name}", flush=True)
+
+    project = ingest.add(arguments.name, [Path(path) for path in arguments.paths], report)
+    with open_instance(wiring.settings) as instance:
+        sync_partitions(instance, wiring.projects)
+    files = wiring.projects.files(project.id)
+    print(f"project {project.name}: {len(files)} file{'s' if len(files) != 1 else ''}")
+    return 0
+
+
+def _list(wiring: Wiring, *, as_json: bool) -> int:
+    rows = []
+    for project in wiring.projects.projects():
+        files = wiring.projects.files(project.id)
+        rows.append((project.name, len(files), sum(file.size_bytes for file in files)))
+    if as_json:
+        print(json.dumps([{"name": n, "files": c, "size_bytes": s} for n, c, s in rows]))
+    elif not rows:
+        print("no projects yet; make one with `reprise project add NAME PATH`")
+    else:
+        cells = [[name, str(count), size_text(size)] for name, count, size in rows]
+        print(table(cells, ["project", "files", "size"]))
+    return 0
+
+
+def _show(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    project = ingest.require(arguments.name)
+    files = wiring.projects.files(project.id)
+    if arguments.json:
+        data = {
+            "name": project.name,
+            "created_at": project.created_at.isoformat(),
+            "files": [file.model_dump(mode="json") for file in files],
+        }
+        print(json.dumps(data))
+        return 0
+    cells = [
+        [
+            file.name,
+            file.media_kind.value,
+            size_text(file.size_bytes),
+            file.uploaded_at.strftime("%Y-%m-%d %H:%M"),
+            file.content_digest[:12],
+        ]
+        for file in files
+    ]
+    print(table(cells, ["file", "kind", "size", "added (UTC)", "sha256"]))
+    return 0
+
+
+def _remove(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    if arguments.files:
+        ingest.remove_files(arguments.name, arguments.files)
+        for name in arguments.files:
+            print(f"removed  {name}")
+    else:
+        ingest.remove_project(arguments.name)
+        print(f"removed  project {arguments.name}")
+    with open_instance(wiring.settings) as instance:
+        sync_partitions(instance, wiring.projects)
+    return 0

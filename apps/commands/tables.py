@@ -1,0 +1,34 @@
+"""Plain tables for a terminal, readable without colour."""
+
+from collections.abc import Sequence
+
+
+def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
+    """Return rows under heads, columns as wide as their longest cell; numbers are set to the right."""
+    cells = [list(heads), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
+    right = [all(_is_number(row[i]) for row in cells[1:]) for i in range(len(heads))]
+    lines = []
+    for place, row in enumerate(cells):
+        parts = [
+            cell.rjust(widths[i]) if right[i] else cell.ljust(widths[i])
+            for i, cell in enumerate(row)
+        ]
+        lines.append("  ".join(parts).rstrip())
+        if place == 0:
+            lines.append("  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _is_number(cell: str) -> bool:
+    return bool(cell) and (cell[0].isdigit() or cell in {"-", ""})
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for people."""
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
