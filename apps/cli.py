@@ -1,8 +1,8 @@
 """The command `reprise`: what it takes, and which exit code it gives.
 
-Exit codes: 0 done; 1 the run or the work failed; 2 bad input; 130 interrupted. Subcommands import what they need when
-they are called, so that `reprise --help` is quick (specification P11). To add one: a parser here, a module in
-apps/commands, its page in docs/reference.
+Exit codes: 0 done; 1 the run or the work failed; 2 bad input; 130 interrupted. Subcommands import
+what they need when they are called, so that `reprise --help` is quick (specification P11). To add
+one: a parser here, a module in apps/commands, its page in docs/reference.
 """
 
 import argparse

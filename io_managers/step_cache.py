@@ -1,8 +1,10 @@
-"""The IO manager of every step: it is asked before the step executes, and carries references between steps.
+"""The IO manager of every step: it is asked before the step executes, and carries references
+between steps.
 
-An IO manager of Dagster runs around a step's work, never in its place. So the step's body calls `lookup` first and
-executes only on a miss; hit or fresh, the same record then goes through `handle_output`. What travels is a
-`StepReference`: digests, never bodies. References are kept per run, so two runs of one project never read each other's.
+An IO manager of Dagster runs around a step's work, never in its place. So the step's body calls
+`lookup` first and executes only on a miss; hit or fresh, the same record then goes through
+`handle_output`. What travels is a `StepReference`: digests, never bodies. References are kept per
+run, so two runs of one project never read each other's.
 
 Source: specification D3, D4, C9.
 """
@@ -24,9 +26,7 @@ class StepCacheIOManager(dg.IOManager):
         history: Gives the record of what every run did; called on first use.
     """
 
-    def __init__(
-        self, cache: Callable[[], StepCache], history: Callable[[], HistoryStore]
-    ) -> None:
+    def __init__(self, cache: Callable[[], StepCache], history: Callable[[], HistoryStore]) -> None:
         self._cache = cache
         self._history = history
 
@@ -41,7 +41,8 @@ class StepCacheIOManager(dg.IOManager):
         self._history().append(obj)
 
     def load_input(self, context: dg.InputContext) -> StepReference:
-        """Return the reference of an upstream step: of this run, of the run it re-executes, else the latest.
+        """Return the reference of an upstream step: of this run, of the run it re-executes, else
+        the latest.
 
         Raises:
             DagsterInvariantViolationError: The upstream step has no result for this project yet.

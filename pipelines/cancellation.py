@@ -1,7 +1,7 @@
 """Which runs of this process are being stopped.
 
-The executor sets it, the steps' threads ask it. Signals reach the main thread only, so a step that waits on ffmpeg or a
-model in another thread learns of a stop here.
+The executor sets it, the steps' threads ask it. Signals reach the main thread only, so a step that
+waits on ffmpeg or a model in another thread learns of a stop here.
 
 Source: specification V4.
 """

@@ -1,7 +1,8 @@
 """A workflow becomes Dagster assets: one a step, one root for the request, one job.
 
-Keys are `[workflow, sNN_label]`, the group is the workflow, the partitions are the projects. Edges are the transitive
-reduction of what each step really reads, plus order between steps with side effects, so independent steps run at once.
+Keys are `[workflow, sNN_label]`, the group is the workflow, the partitions are the projects. Edges
+are the transitive reduction of what each step really reads, plus order between steps with side
+effects, so independent steps run at once.
 
 Source: specification D1 to D6, W6.
 """
@@ -41,7 +42,8 @@ RETRY_POLICY = dg.RetryPolicy(
 def step_reads(
     workflow: Workflow, agents: Mapping[str, AgentDefinition]
 ) -> dict[int, frozenset[int]]:
-    """Return, for each step, the earlier steps that it waits for: what it reads, and its place among effects.
+    """Return, for each step, the earlier steps that it waits for: what it reads, and its place
+    among effects.
 
     Source: specification W6.
     """
@@ -196,7 +198,11 @@ def _step_asset(
         retry_policy=RETRY_POLICY,
         kinds={step.type.value.lower()},
         tags={"reprise/step_order": str(step.order)},
-        metadata={"order": step.order, "type": step.type.value, "input_mode": step.input_mode.value},
+        metadata={
+            "order": step.order,
+            "type": step.type.value,
+            "input_mode": step.input_mode.value,
+        },
         description=f"Step {step.order} of {workflow.id}: {step.label} ({step.type.value})",
     )
     def asset_body(
@@ -238,7 +244,9 @@ def _step_run(
 
 
 def merged_history(references: Sequence[StepReference]) -> dict[int, SeenStep]:
-    """Return what a step's parents gave and what they saw; a parent's own result wins over another's memory of it."""
+    """Return what a step's parents gave and what they saw; a parent's own result wins over
+    another's memory of it.
+    """
     ordered = sorted(references, key=lambda reference: reference.seen.order)
     history: dict[int, SeenStep] = {}
     for reference in ordered:

@@ -1,7 +1,9 @@
-"""Everything wired together: settings to adapters, adapters to services, workflows to Dagster definitions.
+"""Everything wired together: settings to adapters, adapters to services, workflows to Dagster
+definitions.
 
-This is the one place that chooses adapters. Importing it does nothing; `defs` reads settings and workflow files when
-Dagster (or the command line) asks for it, and each adapter is made on first use.
+This is the one place that chooses adapters. Importing it does nothing; `defs` reads settings and
+workflow files when Dagster (or the command line) asks for it, and each adapter is made on first
+use.
 
 Source: specification D1, D7, D19, W9.
 """
@@ -15,6 +17,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import dagster as dg
+from resources.faster_whisper_speech import FasterWhisperSpeech
+from resources.heuristic_provider import HeuristicProvider
+from resources.openai_provider import OpenAICompatibleProvider
+from resources.video_analyzer import FfmpegVideoAnalyzer
 
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
@@ -39,20 +45,16 @@ from reprise.ports import (
 )
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
 from resources.definition_files import Definitions, load_definitions
-from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.ffmpeg import FfmpegLocator
 from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_renderer import FfmpegFilmRenderer
-from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
-from resources.openai_provider import OpenAICompatibleProvider
 from resources.s3_object_store import S3ObjectStore
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
-from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
 
@@ -211,7 +213,9 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
             raise UnknownName(message)
         return ScriptedProvider.from_file(provider_id, chosen.script)
     if chosen.base_url is None:
-        message = f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL"
+        message = (
+            f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL"
+        )
         raise UnknownName(message)
     return OpenAICompatibleProvider(
         provider_id,
@@ -225,11 +229,13 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
 
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:
-    """Return the Dagster definitions of every workflow that is valid; a broken one is logged and left out."""
+    """Return the Dagster definitions of every workflow that is valid; a broken one is logged and
+    left out.
+    """
     assets: list[dg.AssetsDefinition] = []
     jobs = []
     schedules = []
-    for problem in wiring.definitions.problems:
+    for problem in wiring.definitions.all_problems:
         logger.warning("not loaded: %s", problem)
     for workflow in wiring.definitions.workflows.values():
         try:
@@ -274,7 +280,9 @@ def check_served(workflow: Workflow) -> None:
 
 
 def _quietly(make: Callable[[], T]) -> T:
-    """Make something while Dagster's notices about its own beta parameters are kept off the console."""
+    """Make something while Dagster's notices about its own beta parameters are kept off the
+    console.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return make()

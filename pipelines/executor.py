@@ -1,8 +1,9 @@
 """The default executor: the steps of one run in threads of one warm process.
 
-Steps wait on models and ffmpeg, so threads are enough, and a step costs milliseconds where a process of its own costs a
-second. Built from the parts that Dagster's in-process executor uses, which are not public: dagster is pinned, and
-tests/pipelines/test_executor.py is the canary (parallel steps, retry, failure, pools, re-execution, interrupt).
+Steps wait on models and ffmpeg, so threads are enough, and a step costs milliseconds where a
+process of its own costs a second. Built from the parts that Dagster's in-process executor uses,
+which are not public: dagster is pinned, and tests/pipelines/test_executor.py is the canary
+(parallel steps, retry, failure, pools, re-execution, interrupt).
 
 Source: specification D7; dagster issue 4041 (open since 2021) asks for one.
 """
@@ -171,7 +172,8 @@ class _Steps:
         for step in self._active.get_steps_to_execute(limit=room):
             context = self._context.for_step(step, self._active.get_known_state())
             self._running[step.key] = (context, [])
-            # Daemon threads: a step that hangs in foreign code must not keep a stopped process alive.
+            # Daemon threads: a step that hangs in foreign code must not keep a stopped process
+            # alive.
             threading.Thread(
                 target=self._work, args=(step, context), name=step.key, daemon=True
             ).start()

@@ -1,6 +1,7 @@
 """Files into projects and out of them: copied into the object store, then named in the registry.
 
-A copy is complete before the row that names it is written, so a crash leaves at most an object that nothing names.
+A copy is complete before the row that names it is written, so a crash leaves at most an object
+that nothing names.
 
 Source: specification W7; STYLE habit 10.
 """
@@ -105,9 +106,7 @@ class Ingest:
             raise UnknownName(message)
         return project
 
-    def _add_file(
-        self, project: Project, name: str, path: Path, row: ProjectFile | None
-    ) -> Change:
+    def _add_file(self, project: Project, name: str, path: Path, row: ProjectFile | None) -> Change:
         try:
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -157,7 +156,9 @@ def collect(paths: Sequence[Path]) -> dict[str, Path]:
             _check_name(name, file)
             other = found.setdefault(name, file)
             if other != file:
-                message = f"{other} and {file} would both be {name!r} in the project; add one of them"
+                message = (
+                    f"{other} and {file} would both be {name!r} in the project; add one of them"
+                )
                 raise BadInput(message)
         if len(found) > FILES_MAX:
             message = f"{path} holds more than {FILES_MAX} files; add it in parts"
@@ -186,6 +187,8 @@ def _check_name(name: str, file: Path) -> None:
 
 
 def _file_key(project_id: str, digest: str, name: str) -> str:
-    """Return the key of a file's bytes; the ending stays, for people and programs that look at it."""
+    """Return the key of a file's bytes; the ending stays, for people and programs that look at
+    it.
+    """
     ending = "".join(c for c in Path(name).suffix.lower() if c.isalnum() or c == ".")[:12]
     return f"projects/{project_id}/files/{digest[:2]}/{digest}{ending}"

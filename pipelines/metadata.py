@@ -1,6 +1,7 @@
 """What a step shows in Dagster's UI: the same names for a hit and a fresh result.
 
-Whole numbers and floats get a plot over time and projects, so `cache_hit` is 0 or 1 beside the boolean `from_cache`.
+Whole numbers and floats get a plot over time and projects, so `cache_hit` is 0 or 1 beside the
+boolean `from_cache`.
 
 Source: specification D4, D8.
 """
@@ -25,7 +26,9 @@ def request_metadata(text: str, origin: str) -> Mapping[str, RawMetadataValue]:
 def step_metadata(
     record: StepRecord, result: StepResult, objects: ObjectStore
 ) -> Mapping[str, RawMetadataValue]:
-    """Return what a step's asset shows: the cache's part, tokens, money, seconds, artifacts and a preview."""
+    """Return what a step's asset shows: the cache's part, tokens, money, seconds, artifacts and a
+    preview.
+    """
     shown: dict[str, RawMetadataValue] = {
         "status": record.status.value,
         "from_cache": record.from_cache,

@@ -1,4 +1,5 @@
-"""A look at a step's output as Markdown: key frames and the transcript's head, or the edit as a table.
+"""A look at a step's output as Markdown: key frames and the transcript's head, or the edit as a
+table.
 
 Pictures go inline as data URIs, small ones only: they live in Dagster's event log.
 
@@ -46,7 +47,9 @@ def _analysis(analysis: VideoAnalysis, objects: ObjectStore) -> str:
         if pictures:
             parts.append(" ".join(pictures))
         sentences = source.transcript.sentences if source.transcript is not None else ()
-        parts += [f"> {item.start_seconds:.1f} s: {item.text}" for item in sentences[:SENTENCES_MAX]]
+        parts += [
+            f"> {item.start_seconds:.1f} s: {item.text}" for item in sentences[:SENTENCES_MAX]
+        ]
     return "\n\n".join(parts)
 
 

@@ -1,6 +1,7 @@
 """What a run asks for besides its request: how to use the cache, which provider.
 
-From the request asset's config (the Launchpad), else from run tags (schedules, the command line, a step run alone).
+From the request asset's config (the Launchpad), else from run tags (schedules, the command line, a
+step run alone).
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The one path of every step: build its input, ask the cache, execute on a miss, store, record.
 
-A step in a Dagster asset, an item of a fan-out and a test all come through `run_step`; a hit and a fresh result leave it
-alike. Nothing here knows Dagster.
+A step in a Dagster asset, an item of a fan-out and a test all come through `run_step`; a hit and a
+fresh result leave it alike. Nothing here knows Dagster.
 
 Source: specification C5 to C10, C23, D3, D4, W5.
 """
@@ -120,7 +120,9 @@ def run_step(run: StepRun, services: Services) -> StepOutcome:
     stopped_by = next((seen for seen in run.history.values() if seen.stop_workflow), None)
     if stopped_by is not None:
         reason = f"step {stopped_by.order} ({stopped_by.label}) stopped the workflow"
-        result = StepResult(status=StepStatus.SKIPPED, skip_reason=reason, sets_output_variable=False)
+        result = StepResult(
+            status=StepStatus.SKIPPED, skip_reason=reason, sets_output_variable=False
+        )
         outcome = StepOutcome(
             result, CacheReason.SKIPPED, reason, None, 0, 0.0, started_at, started_at
         )
@@ -313,9 +315,7 @@ def _identify(
             facts,
             project_id=run.project_id,
             resolved_input=context.resolved_input,
-            user_request=(
-                context.user_request if sees_request(run.step, context.agents) else None
-            ),
+            user_request=(context.user_request if sees_request(run.step, context.agents) else None),
             variables=prepared.variables,
         )
         key = cache_key(fields)
@@ -337,7 +337,9 @@ def _identify(
 
 def _look_up(run: StepRun, services: Services, identity: StepIdentity) -> Lookup:
     if run.cache_mode is RunCacheMode.BYPASS:
-        return Lookup(reason=CacheReason.BYPASS, detail="this run neither reads nor writes the cache")
+        return Lookup(
+            reason=CacheReason.BYPASS, detail="this run neither reads nor writes the cache"
+        )
     if run.cache_mode is RunCacheMode.REFRESH:
         return Lookup(reason=CacheReason.REFRESH, detail="this run executes every step")
     return services.cache.lookup(identity)

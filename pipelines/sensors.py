@@ -1,4 +1,5 @@
-"""Sensors: projects of the registry become partitions, also in an instance that the command line does not know.
+"""Sensors: projects of the registry become partitions, also in an instance that the command line
+does not know.
 
 Source: specification D13.
 """

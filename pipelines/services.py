@@ -58,12 +58,15 @@ class Services:
     default_provider: str
     clock: Callable[[], datetime]
     scratch: Path
-    """Folder for work in progress; each step gets a folder of its own in it, removed when it ends."""
+    """Folder for work in progress; each step gets a folder of its own in it, removed when it
+    ends."""
 
 
 @dataclass(frozen=True)
 class StepContext:
-    """One step about to run: its definition with variables replaced, and everything that it may read."""
+    """One step about to run: its definition with variables replaced, and everything that it may
+    read.
+    """
 
     step: Step
     project_id: str
@@ -104,7 +107,9 @@ class StepContext:
         return target
 
     def keep_file(self, path: Path, name: str, media_type: str) -> Artifact:
-        """Put a file that the step made into the object store, under its digest, and return the artifact."""
+        """Put a file that the step made into the object store, under its digest, and return the
+        artifact.
+        """
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key = f"projects/{self.project_id}/artifacts/{digest[:2]}/{digest[:32]}/{name}"
@@ -169,10 +174,14 @@ class StepContext:
 
 
 class StepExecutor(Protocol):
-    """Gives the results of one step type; a new one is a file in pipelines/steps and a row in its table."""
+    """Gives the results of one step type; a new one is a file in pipelines/steps and a row in its
+    table.
+    """
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return what the answer depends on besides definition and input. Runs no program and no model."""
+        """Return what the answer depends on besides definition and input. Runs no program and no
+        model.
+        """
         ...
 
     def execute(self, context: StepContext) -> StepResult:

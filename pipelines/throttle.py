@@ -1,4 +1,5 @@
-"""Progress of a run: into its log a line when the work changes and at most every two seconds while it goes on.
+"""Progress of a run: into its log a line when the work changes and at most every two seconds while
+it goes on.
 
 Who launches a run in this process can watch its lines as they come.
 

@@ -1,8 +1,9 @@
 """The one encoding behind every key, fingerprint and digest.
 
-`encode_fields` turns named values into bytes that no other set of names and values shares; `canonical_json`
-turns a JSON value into one text. Golden digests in tests/unit/test_canonical.py pin both, so an accidental change
-of the encoding is a red test, and a deliberate one bumps `SCHEMA_VERSION` in reprise/cache/key.py.
+`encode_fields` turns named values into bytes that no other set of names and values shares;
+`canonical_json` turns a JSON value into one text. Golden digests in tests/unit/test_canonical.py
+pin both, so an accidental change of the encoding is a red test, and a deliberate one bumps
+`SCHEMA_VERSION` in reprise/cache/key.py.
 
 Source: specification C1, C3, C12.
 """
@@ -31,7 +32,8 @@ def canonical_json(value: JsonValue) -> str:
     """Return the one JSON text of a value: sorted keys, no blanks, no escapes beyond need.
 
     Raises:
-        NotCanonical: The value holds a tuple, a key that is no text, NaN, an infinity, a lone surrogate, an
+        NotCanonical: The value holds a tuple, a key that is no text, NaN, an infinity, a lone
+            surrogate, an
             arbitrary object, or is nested deeper than `DEPTH_MAX`.
     """
     _check(value, "$", 0)
@@ -49,9 +51,9 @@ def canonical_json(value: JsonValue) -> str:
 def encode_fields(fields: Mapping[str, "str | bytes | None"]) -> bytes:
     """Return bytes that name and measure each field, so that no two different field sets are equal.
 
-    A field's value is text, bytes, or `None` (known to be null); a field that does not apply is left out of the
-    mapping. All of these encode differently from each other and from the empty text. The order of the mapping
-    does not matter.
+    A field's value is text, bytes, or `None` (known to be null); a field that does not apply is
+    left out of the mapping. All of these encode differently from each other and from the empty
+    text. The order of the mapping does not matter.
     """
     parts: list[bytes] = [b"%d;" % len(fields)]
     for name in sorted(fields):

@@ -124,7 +124,9 @@ class StoreTimeout(StoreError):
 
 
 class StoreUnusable(StoreError):
-    """A store stays unusable until a person acts: it is not ours, read-only, full, or from a newer version."""
+    """A store stays unusable until a person acts: it is not ours, read-only, full, or from a
+    newer version.
+    """
 
     transient = False
 

@@ -1,7 +1,7 @@
 """Every door to the outside, one Protocol each; the adapters are in resources/.
 
-An adapter wraps foreign errors in those of reprise/errors.py. Each port has an adapter for real use and an in-memory or
-scripted one that passes the same contract tests (tests/integration/).
+An adapter wraps foreign errors in those of reprise/errors.py. Each port has an adapter for real
+use and an in-memory or scripted one that passes the same contract tests (tests/integration/).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,9 @@ class ObjectInfo(Value):
 
 
 class ObjectStore(Protocol):
-    """Bytes by key. Keys are relative, with forward slashes; a key that climbs out is refused with BadInput."""
+    """Bytes by key. Keys are relative, with forward slashes; a key that climbs out is refused
+    with BadInput.
+    """
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return what is known of an object; None only when the store says it is not there.
@@ -74,7 +76,9 @@ class ObjectStore(Protocol):
         ...
 
     def local_path(self, key: str) -> Path | None:
-        """Return a path that can be read in place (never written), or None when the store is not local."""
+        """Return a path that can be read in place (never written), or None when the store is not
+        local.
+        """
         ...
 
     def delete(self, key: str) -> None:
@@ -148,10 +152,10 @@ class EntryStore(Protocol):
         """Return why an entry of this key went, if one did in the last 30 days."""
         ...
 
-    def nearest(
-        self, project_id: str, workflow_id: str, step_label: str
-    ) -> CacheEntry | None:
-        """Return the newest entry of a step, valid or not, to explain a miss by; its payload may be empty."""
+    def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
+        """Return the newest entry of a step, valid or not, to explain a miss by; its payload may
+        be empty.
+        """
         ...
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
@@ -181,7 +185,9 @@ class HistoryStore(Protocol):
     def of_step(
         self, workflow_id: str, project_id: str, name: str, *, run_id: str | None
     ) -> StepRecord | None:
-        """Return the newest record of a step that succeeded or was skipped: of a run, or (None) of any."""
+        """Return the newest record of a step that succeeded or was skipped: of a run, or (None)
+        of any.
+        """
         ...
 
     def latest_run(self, workflow_id: str, project_id: str) -> str | None:
@@ -337,7 +343,8 @@ class VideoAnalyzer(Protocol):
         progress: Progress,
         cancelled: Cancelled,
     ) -> FrameMeasures:
-        """Decode once and measure; also writes `workdir/speech.wav` (16 kHz mono s16) when there is sound.
+        """Decode once and measure; also writes `workdir/speech.wav` (16 kHz mono s16) when there
+        is sound.
 
         Raises:
             MediaUnreadable: The picture cannot be decoded.
@@ -366,7 +373,9 @@ class SpeechRecognizer(Protocol):
         progress: Progress,
         cancelled: Cancelled,
     ) -> Transcript:
-        """Recognise 16 kHz mono s16 speech; sentence ids are `{source_id}.t001`, …; empty when nothing is said."""
+        """Recognise 16 kHz mono s16 speech; sentence ids are `{source_id}.t001`, …; empty when
+        nothing is said.
+        """
         ...
 
 
@@ -464,7 +473,9 @@ class RenderedFilm(Value):
 
 
 class FilmRenderer(Protocol):
-    """Renders a plan by render units with one audio pass, and verifies the film (specification V9)."""
+    """Renders a plan by render units with one audio pass, and verifies the film (specification
+    V9).
+    """
 
     def toolchain(self) -> Mapping[str, str]:
         """Return what its results depend on besides the plan, for the cache key (V3)."""
@@ -623,7 +634,8 @@ class ModelProvider(Protocol):
         """Answer one request.
 
         Raises:
-            ProviderError: The endpoint refused, failed or did not answer; `transient` tells whether to try again.
+            ProviderError: The endpoint refused, failed or did not answer; `transient` tells
+                whether to try again.
         """
         ...
 

@@ -1,7 +1,8 @@
 """All knobs, read from the environment: `REPRISE_<GROUP>__<NAME>`.
 
-Nothing is read at import; `load_settings()` reads once, when something starts. Every knob is a field here or in
-reprise/model/settings.py, with its meaning below it; docs/settings.md lists them and a test compares.
+Nothing is read at import; `load_settings()` reads once, when something starts. Every knob is a
+field here or in reprise/model/settings.py, with its meaning below it; docs/settings.md lists them
+and a test compares.
 """
 
 from pathlib import Path
@@ -56,7 +57,8 @@ class SpeechSettings(_Group):
     """Speech recognition. Environment: `REPRISE_SPEECH__…`."""
 
     model: str | None = None
-    """A model folder, or a name for a download from a hub; null takes the installed weights package."""
+    """A model folder, or a name for a download from a hub; null takes the installed weights
+    package."""
     cpu_threads: int = Field(default=2, ge=1, le=64)
     """Threads of one recognition."""
 
@@ -98,7 +100,8 @@ class Settings(BaseSettings):
     home: Path = Path(".reprise")
     """Folder of the embedded databases, the local object store and the Dagster instance."""
     workflows_dir: Path | None = None
-    """Folder of workflow and agent files; null takes `workflows` here if there is one, else the shipped ones."""
+    """Folder of workflow and agent files; null takes `workflows` here if there is one, else the
+    shipped ones."""
     ffmpeg: Path | None = None
     """Program to use, where `REPRISE_MEDIA__FFMPEG` is not set."""
     provider: str = "heuristic"

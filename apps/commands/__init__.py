@@ -22,7 +22,9 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run a subcommand; return its exit code."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr)
+    logging.basicConfig(
+        level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr
+    )
     try:
         return COMMANDS[arguments.command](arguments)
     except BadInput as error:

@@ -21,9 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
     project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
     if arguments.provider is not None:
         wiring.provider(arguments.provider)
-    launch = Launch(
-        workflow, project.name, arguments.request, arguments.cache, arguments.provider
-    )
+    launch = Launch(workflow, project.name, arguments.request, arguments.cache, arguments.provider)
     with open_instance(wiring.settings) as instance:
         summary = Launcher(wiring, instance).run(launch, _report)
     if arguments.json:

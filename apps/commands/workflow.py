@@ -13,7 +13,7 @@ from reprise.errors import DefinitionInvalid, RepriseError
 from reprise.model.loading import workflow_json_schema
 from reprise.model.workflow import Workflow
 from resources.definition_files import check_file
-from resources.settings import load_settings, workflows_path
+from resources.settings import load_settings
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def _list(wiring: Wiring, *, as_json: bool) -> int:
     else:
         cells = [[w.id, str(len(w.steps)), w.description.split("\n")[0][:90]] for w in workflows]
         print(table(cells, ["workflow", "steps", "what it makes"]))
-    for problem in wiring.definitions.problems:
+    for problem in wiring.definitions.all_problems:
         print(f"not loaded: {problem}")
     return 0
 
@@ -81,13 +81,12 @@ def _steps_table(wiring: Wiring, workflow: Workflow) -> str:
 def _check(wiring: Wiring, files: list[Path]) -> int:
     problems: list[str] = []
     if files:
-        folder = workflows_path(wiring.settings)
         for file in files:
-            problems += check_file(file, folder)
+            problems += check_file(file)
         checked = len(files)
     else:
         definitions = wiring.definitions
-        problems += definitions.problems
+        problems += definitions.all_problems
         for workflow in definitions.workflows.values():
             problems += _unserved(workflow)
         checked = len(definitions.workflows) + len(definitions.agents)

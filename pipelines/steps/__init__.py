@@ -1,7 +1,8 @@
 """Step executors: one file a step type; none imports another.
 
-To serve one more type: a file here with a class that follows `pipelines.services.StepExecutor`, a row in `EXECUTORS`,
-its algorithm revision in reprise/cache/key.py where it is deterministic, and a test in tests/pipelines.
+To serve one more type: a file here with a class that follows `pipelines.services.StepExecutor`, a
+row in `EXECUTORS`, its algorithm revision in reprise/cache/key.py where it is deterministic, and a
+test in tests/pipelines.
 """
 
 from collections.abc import Mapping

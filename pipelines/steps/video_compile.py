@@ -1,4 +1,5 @@
-"""VideoCompile: the film, its captions and the report, from the raw outputs of the edit and the analysis.
+"""VideoCompile: the film, its captions and the report, from the raw outputs of the edit and the
+analysis.
 
 Source: specification W3, B6, V9 to V12.
 """
@@ -6,14 +7,15 @@ Source: specification W3, B6, V9 to V12.
 from fractions import Fraction
 
 from pydantic import JsonValue
+from reprise.media.edit_plan import edit_report
 
 from pipelines.services import StepContext
 from reprise.cache.key import KeyFacts
 from reprise.errors import StepFailed
 from reprise.media.captions import film_captions, srt
-from reprise.media.edit_plan import edit_report
+from reprise.media.render_units import plan_clock
 from reprise.model.edit import EditDecision
-from reprise.model.media import SourceAnalysis, VideoAnalysis
+from reprise.model.media import SourceAnalysis, VideoAnalysis, Word
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import StepType, VideoCompileConfig
 from reprise.ports import Caption, PriorOutput, RenderCut, RenderedFilm, RenderPlan, RenderSource
@@ -23,7 +25,9 @@ class VideoCompileExecutor:
     """Renders what was decided; it decides nothing itself."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return the renderer's toolchain; the sources' digests are in the analysis that it reads."""
+        """Return the renderer's toolchain; the sources' digests are in the analysis that it
+        reads.
+        """
         return KeyFacts(toolchain=dict(context.services.renderer.toolchain()))
 
     def execute(self, context: StepContext) -> StepResult:
@@ -42,8 +46,10 @@ class VideoCompileExecutor:
             _prior(context, StepType.VIDEO_ANALYZE, config.analysis_order).output
         )
         used = [source for source in analysis.sources if _is_used(source, decision)]
-        captions = film_captions(decision, analysis)
-        plan = _plan(context, config, decision, used, captions)
+        plan = _plan(context, config, decision, used)
+        captions = film_captions(plan_clock(plan), {source.id: _words(source) for source in used})
+        if config.captions:
+            plan = plan.model_copy(update={"captions": captions})
         film = context.services.renderer.render(
             plan,
             context.workdir / "render",
@@ -60,15 +66,12 @@ def _plan(
     config: VideoCompileConfig,
     decision: EditDecision,
     used: list[SourceAnalysis],
-    captions: tuple[Caption, ...],
 ) -> RenderPlan:
     width, height = _frame_size(used, config.height_max)
     return RenderPlan(
         sources=tuple(_render_source(context, source) for source in used),
         cuts=tuple(
-            RenderCut(
-                source_id=cut.source_id, start_frame=cut.start_frame, end_frame=cut.end_frame
-            )
+            RenderCut(source_id=cut.source_id, start_frame=cut.start_frame, end_frame=cut.end_frame)
             for cut in decision.cuts
         ),
         frame_rate=decision.frame_rate,
@@ -76,7 +79,6 @@ def _plan(
         height=height,
         title=decision.title if config.title_card else None,
         title_seconds=config.title_seconds,
-        captions=captions if config.captions else (),
         loudness_lufs=config.loudness_lufs,
         audio_fade_seconds=config.audio_fade_seconds,
         crf=config.crf,
@@ -98,6 +100,11 @@ def _prior(context: StepContext, step_type: StepType, order: int | None) -> Prio
         )
         raise StepFailed(message)
     return max(found, key=lambda item: item.order)
+
+
+def _words(source: SourceAnalysis) -> list[Word]:
+    sentences = source.transcript.sentences if source.transcript is not None else ()
+    return [word for sentence in sentences for word in sentence.words]
 
 
 def _is_used(source: SourceAnalysis, decision: EditDecision) -> bool:

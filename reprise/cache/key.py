@@ -1,8 +1,9 @@
 """The key of a step result: every field that its answer depends on, by name.
 
-A field that does not apply to a step is absent, which differs from null and from empty. A field that cannot be computed
-raises, and then there is neither lookup nor store: a key is never made from the rest. Adding or changing a field bumps
-`SCHEMA_VERSION` in the same commit; the golden digest in tests/unit/cache/test_key.py reminds.
+A field that does not apply to a step is absent, which differs from null and from empty. A field
+that cannot be computed raises, and then there is neither lookup nor store: a key is never made
+from the rest. Adding or changing a field bumps `SCHEMA_VERSION` in the same commit; the golden
+digest in tests/unit/cache/test_key.py reminds.
 
 Source: specification C1 to C4, C23.
 """
@@ -25,7 +26,8 @@ ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EDIT_ROOM: "1",
     StepType.VIDEO_COMPILE: "1",
 }
-"""Revision of each deterministic executor; bump one when its answers change for the same config and inputs."""
+"""Revision of each deterministic executor; bump one when its answers change for the same config
+and inputs."""
 
 CONFIG_BLOBS = (
     "extract",
@@ -122,7 +124,9 @@ def key_fields(
 
 
 def cache_key(fields: Mapping[str, str | None]) -> str:
-    """Return the key: SHA-256 over the field-named, length-prefixed encoding, as 64 hexadecimal digits."""
+    """Return the key: SHA-256 over the field-named, length-prefixed encoding, as 64 hexadecimal
+    digits.
+    """
     return digest_fields(fields)
 
 
@@ -134,7 +138,9 @@ def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def changed_fields(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the names of the fields that differ, by name; an absent field differs from any value."""
+    """Return the names of the fields that differ, by name; an absent field differs from any
+    value.
+    """
     names = sorted(set(earlier) | set(now))
     return [name for name in names if earlier.get(name) != now.get(name)]
 

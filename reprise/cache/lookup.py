@@ -1,7 +1,8 @@
 """Looking a step up and storing what it gave, so that the cache never fails a run.
 
-The contract: `lookup` and `store` never raise for a broken, slow or absent store; they log a warning and answer "no
-cache". A hit is a snapshot: what a caller does to it cannot reach the next hit.
+The contract: `lookup` and `store` never raise for a broken, slow or absent store; they log a
+warning and answer "no cache". A hit is a snapshot: what a caller does to it cannot reach the next
+hit.
 
 Source: specification C6 to C10, C12, C17, C23.
 """
@@ -71,7 +72,9 @@ class StepCache:
         return self._settings.enabled
 
     def lookup(self, step: StepIdentity) -> Lookup:
-        """Return the earlier result of this key, or why there is none. Never raises for a store's fault."""
+        """Return the earlier result of this key, or why there is none. Never raises for a store's
+        fault.
+        """
         if not self._settings.enabled:
             return Lookup(reason=CacheReason.STORE_OFF, detail="the step cache is switched off")
         try:
@@ -81,7 +84,9 @@ class StepCache:
             return Lookup(reason=CacheReason.STORE_OFF, detail=f"the store failed: {error}")
 
     def store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
-        """Keep a fresh result; return why it was not kept, or None. Never raises for a store's fault."""
+        """Keep a fresh result; return why it was not kept, or None. Never raises for a store's
+        fault.
+        """
         if not self._settings.enabled:
             return CacheReason.STORE_OFF
         try:

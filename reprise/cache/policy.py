@@ -1,6 +1,7 @@
 """Which steps are answered from the cache: one table, and the step's own word.
 
-To add a step type: a row in `POLICY`; tests/unit/cache/test_policy.py checks that no type is missing.
+To add a step type: a row in `POLICY`; tests/unit/cache/test_policy.py checks that no type is
+missing.
 
 Source: specification C5, C22.
 """

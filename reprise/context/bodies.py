@@ -1,7 +1,7 @@
 """Bodies: values as canonical JSON, kept once per project by digest.
 
-References and records name a body by its digest; so a value that many steps see is written once, and what travels
-between steps stays small.
+References and records name a body by its digest; so a value that many steps see is written once,
+and what travels between steps stays small.
 
 Source: specification D3, W5.
 """
@@ -48,7 +48,9 @@ class Bodies:
         key = _key(project_id, digest)
         data = self._objects.get_bytes(key, size_bytes_max=BODY_BYTES_MAX)
         if sha256_hex(data) != digest:
-            message = f"{key} is damaged: its bytes do not match its digest; delete it and run again"
+            message = (
+                f"{key} is damaged: its bytes do not match its digest; delete it and run again"
+            )
             raise StoreError(message)
         value: JsonValue = json.loads(data)
         return value

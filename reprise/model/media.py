@@ -1,7 +1,7 @@
 """What an analysis of footage says: sources, shots, spans, loudness, transcript.
 
-Times in seconds are on the source's own clock, from its first video frame; frames count from 0 and an `end_frame` is
-the first one that is not included.
+Times in seconds are on the source's own clock, from its first video frame; frames count from 0 and
+an `end_frame` is the first one that is not included.
 
 Source: specification V5, V8.
 """

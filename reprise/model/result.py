@@ -1,6 +1,8 @@
-"""What a step gives: a result, the record that a run keeps of it, and the reference that later steps get.
+"""What a step gives: a result, the record that a run keeps of it, and the reference that later
+steps get.
 
-Bodies (a result's output as canonical JSON) live once in the object store, by digest; records and references name them.
+Bodies (a result's output as canonical JSON) live once in the object store, by digest; records and
+references name them.
 
 Source: specification W5, C9, C10, D3.
 """

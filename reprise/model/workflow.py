@@ -1,7 +1,8 @@
 """What a workflow is: ordered steps, each with a type, a typed config and an input mode.
 
-The names are the specification's and the same in YAML, Python, cache key and metadata. To add a step type: a member
-of `StepType`, a config class if it needs one, a row in reprise/cache/policy.py, an executor in pipelines/steps.
+The names are the specification's and the same in YAML, Python, cache key and metadata. To add a
+step type: a member of `StepType`, a config class if it needs one, a row in
+reprise/cache/policy.py, an executor in pipelines/steps.
 
 Source: specification W1 to W4.
 """
@@ -112,7 +113,9 @@ class EditRoomConfig(Value):
 
 
 class VideoCompileConfig(Value):
-    """How the film is made. Orders name the steps whose raw outputs are taken; null takes the latest of the type."""
+    """How the film is made. Orders name the steps whose raw outputs are taken; null takes the
+    latest of the type.
+    """
 
     edit_decision_order: int | None = None
     """Step that gives the edit decision."""
