@@ -129,22 +129,44 @@ def test_a_set_up_clone_is_recognised_without_running_an_installer(tmp_path: Pat
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_interpreter_that_is_too_old_or_too_new_is_refused_by_name(tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
-    (clone / "bin").mkdir(parents=True)
+def set_up_empty_clone(folder: Path, interpreter: str) -> subprocess.CompletedProcess[str]:
+    """Run bin/setup where no environment is, with a shell script for an interpreter, without uv."""
+    (folder / "clone/bin").mkdir(parents=True)
     for name in ("bin/setup", "requirements.lock", "pyproject.toml"):
-        (clone / name).write_bytes((ROOT / name).read_bytes())
-    old = tmp_path / "python3.9"
-    old.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo 3.9; exit 1;; esac\n', "utf-8")
-    old.chmod(0o755)
-    done = subprocess.run(
-        ["bash", str(clone / "bin/setup")],
-        env={"PATH": os.defpath, "PYTHON": str(old)},
+        (folder / "clone" / name).write_bytes((ROOT / name).read_bytes())
+    python = folder / "python-of-the-test"
+    python.write_text(f"#!/bin/sh\n{interpreter}\n", encoding="utf-8")
+    python.chmod(0o755)
+    return subprocess.run(
+        ["bash", str(folder / "clone/bin/setup")],
+        env={"PATH": os.defpath, "PYTHON": str(python)},
         capture_output=True,
         text=True,
         check=False,
         timeout=20,
     )
+
+
+def test_an_interpreter_that_is_too_old_or_too_new_is_refused_by_name(tmp_path: Path) -> None:
+    done = set_up_empty_clone(tmp_path, "case $2 in *print*) echo 3.10;; *) exit 1;; esac")
     assert done.returncode == 1
-    assert "no Python from 3.11 to below 3.15" in done.stderr
-    assert not (clone / ".venv").exists()
+    assert "no Python from 3.11 to below 3.15; found:" in done.stderr
+    assert "python-of-the-test is 3.10" in done.stderr
+    assert not (tmp_path / "clone/.venv").exists()
+
+
+def test_without_ensurepip_the_package_to_install_is_named(tmp_path: Path) -> None:
+    done = set_up_empty_clone(tmp_path, "case $2 in *ensurepip*) exit 1;; *) echo 3.11;; esac")
+    assert done.returncode == 1
+    assert "its module venv or ensurepip is missing" in done.stderr
+    assert "apt-get install python3-venv" in done.stderr
+    assert not (tmp_path / "clone/.venv/locked.stamp").exists()
+
+
+def test_a_set_up_that_did_not_finish_is_started_over(tmp_path: Path) -> None:
+    left_over = tmp_path / "clone/.venv/lib/half-installed"
+    left_over.mkdir(parents=True)
+    (tmp_path / "clone/.venv/incomplete").touch()
+    done = set_up_empty_clone(tmp_path, "case $2 in *ensurepip*) exit 1;; *) echo 3.11;; esac")
+    assert "unfinished, broken or was moved; starting over" in done.stderr
+    assert not left_over.exists()
