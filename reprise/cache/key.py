@@ -158,6 +158,8 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
         "agent_model_parameters": canonical_json(
             [agent.parameters.model_dump(mode="json") for agent in agents]
         ),
-        "agent_tool_groups": canonical_json([sorted(agent.tool_groups) for agent in agents]),
+        "agent_tool_groups": canonical_json(
+            [sorted(group.value for group in agent.tool_groups) for agent in agents]
+        ),
         "agent_tools": canonical_json(list(facts.tools)),
     }

@@ -155,6 +155,9 @@ class StepCache:
         return Lookup(reason=CacheReason.FIELD_CHANGED, detail=detail)
 
     def _store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
+        # Checked as they are: a dump would turn a tuple into a list and never tell.
+        for value in (result.output, dict(result.variables), dict(result.metadata)):
+            canonical_json(value)
         payload = canonical_json(result.model_dump(mode="json"))
         if len(payload) > self._settings.max_entry_chars:
             logger.warning(
