@@ -1,0 +1,153 @@
+"""A circuit breaker: after a store's failure, calls are refused at once until a probe goes through.
+
+Closed: calls go through. One overrun of a deadline opens it, and so do three errors within 30 s.
+Open: calls are refused with `StoreError`. After 60 s one call goes through as a probe: its success
+closes the breaker, its failure keeps it open for another 60 s.
+
+Put it around the deadline: `BreakerEntryStore(DeadlineEntryStore(store), breaker)`.
+
+Source: specification C7.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from reprise.errors import ObjectMissing, StoreError, StoreTimeout
+from reprise.model.result import CacheReason
+from reprise.ports import CacheEntry, EntryStore
+
+ERRORS_MAX = 3
+WINDOW_SECONDS = 30.0
+OPEN_SECONDS = 60.0
+
+_Result = TypeVar("_Result")
+
+
+class CircuitBreaker:
+    """Counts a store's failures and refuses calls while it is down; safe among threads.
+
+    Args:
+        name: Who is asked, for messages.
+        now: Answers seconds on a clock that never steps back.
+    """
+
+    def __init__(self, name: str, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._now = now
+        self._lock = threading.Lock()
+        self._error_times: deque[float] = deque(maxlen=ERRORS_MAX)
+        self._probe_at: float | None = None
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        """True while calls are refused, the probe aside."""
+        return self._probe_at is not None
+
+    def call(self, work: Callable[[], _Result]) -> _Result:
+        """Return what `work` returns, or raise what it raises.
+
+        Only a `StoreError` counts as a failure; `ObjectMissing` is an answer.
+
+        Raises:
+            StoreError: The breaker is open.
+        """
+        is_probe = self._admit()
+        try:
+            result = work()
+        except ObjectMissing:
+            self._succeeded(is_probe=is_probe)
+            raise
+        except StoreError as error:
+            self._failed(is_overrun=isinstance(error, StoreTimeout), is_probe=is_probe)
+            raise
+        except BaseException:
+            # Says nothing of the store; the next call may probe.
+            with self._lock:
+                self._probing = self._probing and not is_probe
+            raise
+        self._succeeded(is_probe=is_probe)
+        return result
+
+    def _admit(self) -> bool:
+        with self._lock:
+            if self._probe_at is None:
+                return False
+            wait_seconds = self._probe_at - self._now()
+            if wait_seconds <= 0 and not self._probing:
+                self._probing = True
+                return True
+        again = f"in {wait_seconds:.0f} s" if wait_seconds > 0 else "after the probe under way"
+        message = f"{self._name} failed before and is not asked; it is tried again {again}"
+        raise StoreError(message)
+
+    def _succeeded(self, *, is_probe: bool) -> None:
+        # A call from before the breaker opened does not close it.
+        if is_probe:
+            with self._lock:
+                self._probe_at, self._probing = None, False
+                self._error_times.clear()
+
+    def _failed(self, *, is_overrun: bool, is_probe: bool) -> None:
+        with self._lock:
+            now = self._now()
+            self._error_times.append(now)
+            many = len(self._error_times) == ERRORS_MAX
+            if is_overrun or is_probe or (many and now - self._error_times[0] <= WINDOW_SECONDS):
+                self._probe_at = now + OPEN_SECONDS
+            if is_probe:
+                self._probing = False
+
+
+class BreakerEntryStore:
+    """An `EntryStore` behind a circuit breaker.
+
+    `clear` and `len` are for people and are always tried.
+
+    Args:
+        inner: The store, usually under a deadline.
+        breaker: Shared by all stores of the same database.
+    """
+
+    def __init__(self, inner: EntryStore, breaker: CircuitBreaker) -> None:
+        self._inner = inner
+        self._breaker = breaker
+
+    def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
+        """Return the entry that is valid now, or None; see `EntryStore`."""
+        return self._breaker.call(lambda: self._inner.get(project_id, cache_key, now=now))
+
+    def put(self, entry: CacheEntry) -> None:
+        """Insert or replace an entry; see `EntryStore`."""
+        self._breaker.call(lambda: self._inner.put(entry))
+
+    def delete(
+        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+    ) -> None:
+        """Remove an entry and leave a tombstone; see `EntryStore`."""
+        self._breaker.call(
+            lambda: self._inner.delete(project_id, cache_key, reason=reason, now=now)
+        )
+
+    def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
+        """Return why an entry of this key went; see `EntryStore`."""
+        return self._breaker.call(lambda: self._inner.tombstone(project_id, cache_key))
+
+    def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
+        """Return the newest entry of a step; see `EntryStore`."""
+        return self._breaker.call(lambda: self._inner.nearest(project_id, workflow_id, step_label))
+
+    def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
+        """Remove expired entries; see `EntryStore`."""
+        return self._breaker.call(lambda: self._inner.sweep(now=now, rows_max=rows_max))
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._inner.clear()
+
+    def __len__(self) -> int:
+        return len(self._inner)

@@ -1,0 +1,13 @@
+"""Servers that the integration tests share, started once when the first test asks."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.s3_server import S3Server, s3_server
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
