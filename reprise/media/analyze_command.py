@@ -22,6 +22,8 @@ SPEECH_FILE = "speech.wav"
 """16 kHz mono s16; its first sample is at the time of the first video frame."""
 TIMES_FILE = "frames.txt"
 """ffmpeg's framecrc: one line for each frame, with its time."""
+THUMBNAIL_PATTERN = "thumb-%d.jpg"
+"""Thumbnails, by their time in milliseconds."""
 TIME_BASE = 90_000
 """Ticks a second in `TIMES_FILE`."""
 THUMBNAIL_WIDTH = 384
@@ -97,7 +99,7 @@ def analyze_args(
         *("-map", "[frames]", *raw, "-f", "rawvideo", "pipe:1"),
         *("-map", "[times]", *raw, "-enc_time_base", ticks, "-f", "framecrc", TIMES_FILE),
         *("-map", "[thumbs]", "-fps_mode", "passthrough", "-enc_time_base", "1:1000"),
-        *("-c:v", "mjpeg", "-q:v", "4", "-f", "image2", "-frame_pts", "1", "thumb-%d.jpg"),
+        *("-c:v", "mjpeg", "-q:v", "4", "-f", "image2", "-frame_pts", "1", THUMBNAIL_PATTERN),
     ]
     if streams.audio_index is not None:
         graph += f";{_audio_graph(streams.audio_index, streams.video_start_seconds, levels)}"
@@ -152,12 +154,15 @@ class AnalyzeLog:
         elif _ERROR.search(line):
             self.errors += 1
 
-    def silences(self, sound_end_seconds: float, end_seconds: float) -> list[SpanSeconds]:
+    def silences(
+        self, sound_end_seconds: float, end_seconds: float, seconds_min: float
+    ) -> list[SpanSeconds]:
         """Return the silences; one that is open ends with the source, as does a sound too short.
 
         Args:
             sound_end_seconds: Where the sound ends.
             end_seconds: Where the picture ends.
+            seconds_min: Shortest silence.
         """
         spans = list(self.silence)
         if self._silence_start is not None:
@@ -166,7 +171,8 @@ class AnalyzeLog:
             start = sound_end_seconds
             if spans and spans[-1][1] >= sound_end_seconds - 0.05:
                 start = spans.pop()[0]
-            spans.append((start, end_seconds))
+            if end_seconds - start >= seconds_min:
+                spans.append((start, end_seconds))
         return [(round(max(start, 0.0), 3), round(end, 3)) for start, end in spans]
 
     def loudness(self) -> Loudness | None:
