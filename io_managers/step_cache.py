@@ -1,5 +1,4 @@
-"""The IO manager of every step: it is asked before the step executes, and carries references
-between steps.
+"""The IO manager of every step: asked before it executes, and carrier of references.
 
 An IO manager of Dagster runs around a step's work, never in its place. So the step's body calls
 `lookup` first and executes only on a miss; hit or fresh, the same record then goes through
@@ -41,8 +40,7 @@ class StepCacheIOManager(dg.IOManager):
         self._history().append(obj)
 
     def load_input(self, context: dg.InputContext) -> StepReference:
-        """Return the reference of an upstream step: of this run, of the run it re-executes, else
-        the latest.
+        """Return the reference of an upstream step: of this run or its parent, else the latest.
 
         Raises:
             DagsterInvariantViolationError: The upstream step has no result for this project yet.

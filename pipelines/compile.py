@@ -17,9 +17,12 @@ import dagster as dg
 from pipelines.cancellation import cancellation
 from pipelines.metadata import request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
+from pipelines.prepare import step_agents
+from pipelines.records import failure_record, record_of
 from pipelines.run_options import RequestConfig, run_options
-from pipelines.run_step import StepRun, failure_record, record_of, run_step, step_agents
+from pipelines.run_step import run_step
 from pipelines.services import Services
+from pipelines.step_run import StepRun
 from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
@@ -42,8 +45,7 @@ RETRY_POLICY = dg.RetryPolicy(
 def step_reads(
     workflow: Workflow, agents: Mapping[str, AgentDefinition]
 ) -> dict[int, frozenset[int]]:
-    """Return, for each step, the earlier steps that it waits for: what it reads, and its place
-    among effects.
+    """Return, for each step, the earlier steps that it waits for.
 
     Source: specification W6.
     """
@@ -79,7 +81,7 @@ def transitive_reduction(reads: Mapping[int, frozenset[int]]) -> dict[int, froze
 
 
 def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:
-    """Return a digest of everything about a step that a person can edit, for Dagster's staleness."""
+    """Return a digest of all that a person can edit about a step, for Dagster's staleness."""
     definition = {
         "step": step.model_dump(mode="json"),
         "agents": [agent.model_dump(mode="json", exclude={"source_path"}) for agent in agents],
@@ -120,8 +122,8 @@ def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
         required_resource_keys={SERVICES_KEY},
         kinds={"request"},
         description=(
-            "The free-text request. Without one in the run's config it is the project's last one, else the"
-            " workflow's default; so backfills and schedules need no config."
+            "The free-text request. Without one in the run's config it is the project's last one,"
+            " else the workflow's default; so backfills and schedules need no config."
         ),
     )
     def request(
@@ -244,9 +246,7 @@ def _step_run(
 
 
 def merged_history(references: Sequence[StepReference]) -> dict[int, SeenStep]:
-    """Return what a step's parents gave and what they saw; a parent's own result wins over
-    another's memory of it.
-    """
+    """Return what a step's parents gave and saw; a parent's own result wins over a memory of it."""
     ordered = sorted(references, key=lambda reference: reference.seen.order)
     history: dict[int, SeenStep] = {}
     for reference in ordered:

@@ -1,5 +1,4 @@
-"""Everything wired together: settings to adapters, adapters to services, workflows to Dagster
-definitions.
+"""Everything wired together: settings, adapters, services, Dagster definitions.
 
 This is the one place that chooses adapters. Importing it does nothing; `defs` reads settings and
 workflow files when Dagster (or the command line) asks for it, and each adapter is made on first
@@ -20,7 +19,6 @@ import dagster as dg
 from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.heuristic_provider import HeuristicProvider
 from resources.openai_provider import OpenAICompatibleProvider
-from resources.video_analyzer import FfmpegVideoAnalyzer
 
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
@@ -55,6 +53,7 @@ from resources.settings import ProviderSettings, Settings, load_settings, workfl
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
+from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
 
@@ -207,9 +206,10 @@ def now() -> datetime:
 
 
 def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
+    prefix = f"REPRISE_PROVIDERS__{provider_id.upper()}"
     if chosen.kind == "scripted":
         if chosen.script is None:
-            message = f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__SCRIPT to a JSON file"
+            message = f"provider {provider_id!r}: set {prefix}__SCRIPT to a JSON file"
             raise UnknownName(message)
         return ScriptedProvider.from_file(provider_id, chosen.script)
     if chosen.base_url is None:
@@ -229,9 +229,7 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
 
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:
-    """Return the Dagster definitions of every workflow that is valid; a broken one is logged and
-    left out.
-    """
+    """Return the Dagster definitions of every valid workflow; a broken one is logged."""
     assets: list[dg.AssetsDefinition] = []
     jobs = []
     schedules = []
@@ -273,16 +271,14 @@ def check_served(workflow: Workflow) -> None:
         if step.type not in EXECUTORS:
             served = ", ".join(sorted(EXECUTORS))
             message = (
-                f"{workflow.source_path}: step {step.order} ({step.label}): type {step.type.value!r} is not"
-                f" served by this version; served are: {served}"
+                f"{workflow.source_path}: step {step.order} ({step.label}): this version serves no"
+                f" steps of type {step.type.value!r}; it serves: {served}"
             )
             raise UnknownName(message)
 
 
 def _quietly(make: Callable[[], T]) -> T:
-    """Make something while Dagster's notices about its own beta parameters are kept off the
-    console.
-    """
+    """Make something while Dagster's notices about its own beta parameters are kept quiet."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
         return make()

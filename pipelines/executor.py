@@ -89,7 +89,11 @@ class ThreadedExecutor(Executor):
             )
         )
 
-    def _run(self, context: PlanExecutionContext, plan: ExecutionPlan) -> Iterator[DagsterEvent]:
+    def _run(
+        self, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
+    ) -> Iterator[DagsterEvent]:
+        # Dagster passes both by these names.
+        context, plan = job_context, execution_plan
         with ExitStack() as stack:
             limits = stack.enter_context(
                 InstanceConcurrencyContext(context.instance, context.dagster_run)
@@ -114,7 +118,7 @@ def _capture_logs(
     log_key = manager.build_log_key_for_run(context.run_id, create_compute_log_file_key())
     try:
         logs = stack.enter_context(manager.capture_logs(log_key))
-    except Exception:  # A run does not fail for want of its console log.
+    except Exception:  # noqa: BLE001 - A run does not fail for want of its console log.
         yield from _handle_compute_log_setup_error(context, sys.exc_info())
     else:
         yield DagsterEvent.capture_logs(context, keys, log_key, logs)
@@ -182,7 +186,7 @@ class _Steps:
         try:
             for event in dagster_event_sequence_for_step(context):
                 self._queue.put((step.key, event, None))
-        except BaseException as error:  # It is raised again in the run's own thread.
+        except BaseException as error:  # noqa: BLE001 - It is raised again in the run's own thread.
             self._queue.put((step.key, None, error))
         else:
             self._queue.put((step.key, None, None))

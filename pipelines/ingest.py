@@ -187,8 +187,6 @@ def _check_name(name: str, file: Path) -> None:
 
 
 def _file_key(project_id: str, digest: str, name: str) -> str:
-    """Return the key of a file's bytes; the ending stays, for people and programs that look at
-    it.
-    """
+    """Return the key of a file's bytes; the ending stays, for people who look at it."""
     ending = "".join(c for c in Path(name).suffix.lower() if c.isalnum() or c == ".")[:12]
     return f"projects/{project_id}/files/{digest[:2]}/{digest}{ending}"

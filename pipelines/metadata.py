@@ -26,9 +26,7 @@ def request_metadata(text: str, origin: str) -> Mapping[str, RawMetadataValue]:
 def step_metadata(
     record: StepRecord, result: StepResult, objects: ObjectStore
 ) -> Mapping[str, RawMetadataValue]:
-    """Return what a step's asset shows: the cache's part, tokens, money, seconds, artifacts and a
-    preview.
-    """
+    """Return what a step's asset shows: the cache's part, costs, artifacts and a preview."""
     shown: dict[str, RawMetadataValue] = {
         "status": record.status.value,
         "from_cache": record.from_cache,

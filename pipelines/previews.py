@@ -1,5 +1,4 @@
-"""A look at a step's output as Markdown: key frames and the transcript's head, or the edit as a
-table.
+"""A look at a step's output as Markdown: key frames and transcript, or the edit as a table.
 
 Pictures go inline as data URIs, small ones only: they live in Dagster's event log.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import dagster as dg
 from pydantic import Field
 
-from pipelines.run_step import RunCacheMode
+from pipelines.step_run import RunCacheMode
 from reprise.errors import BadInput
 from reprise.model.workflow import Workflow
 
@@ -23,12 +23,16 @@ class RequestConfig(dg.Config):
     user_request: str | None = Field(
         default=None,
         description=(
-            "What you want, in your own words. Left out: the project's last request, else the workflow's default."
+            "What you want, in your own words."
+            " Left out: the project's last request, else the workflow's default."
         ),
     )
     cache: RunCacheMode | None = Field(
         default=None,
-        description="use: take earlier results; refresh: execute and overwrite them; bypass: leave the cache alone.",
+        description=(
+            "use: take earlier results; refresh: execute and overwrite them;"
+            " bypass: leave the cache alone."
+        ),
     )
     provider: str | None = Field(
         default=None, description="Model provider of the agents; left out: the configured one."

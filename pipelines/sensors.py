@@ -1,5 +1,4 @@
-"""Sensors: projects of the registry become partitions, also in an instance that the command line
-does not know.
+"""Sensors: projects of the registry become partitions, in whichever instance this is.
 
 Source: specification D13.
 """

@@ -64,9 +64,7 @@ class Services:
 
 @dataclass(frozen=True)
 class StepContext:
-    """One step about to run: its definition with variables replaced, and everything that it may
-    read.
-    """
+    """One step about to run: its definition, variables replaced, and all that it may read."""
 
     step: Step
     project_id: str
@@ -107,9 +105,7 @@ class StepContext:
         return target
 
     def keep_file(self, path: Path, name: str, media_type: str) -> Artifact:
-        """Put a file that the step made into the object store, under its digest, and return the
-        artifact.
-        """
+        """Put a file that the step made into the object store, under its digest."""
         with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key = f"projects/{self.project_id}/artifacts/{digest[:2]}/{digest[:32]}/{name}"
@@ -152,7 +148,7 @@ class StepContext:
         said: Sequence[PriorOutput] = (),
         parameters: Mapping[str, JsonValue] | None = None,
     ) -> AgentInputs:
-        """Return the step's inputs as values; project files only for an agent that may read them."""
+        """Return the step's inputs as values; project files only for who may read them."""
         may_read = ToolGroup.PROJECT_READ in agent.tool_groups
         return AgentInputs(
             user_request=self.user_request,
@@ -174,14 +170,10 @@ class StepContext:
 
 
 class StepExecutor(Protocol):
-    """Gives the results of one step type; a new one is a file in pipelines/steps and a row in its
-    table.
-    """
+    """Gives the results of one step type; to add one, see pipelines/steps."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return what the answer depends on besides definition and input. Runs no program and no
-        model.
-        """
+        """Return what the answer depends on besides definition and input; runs no program."""
         ...
 
     def execute(self, context: StepContext) -> StepResult:

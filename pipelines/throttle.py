@@ -1,5 +1,4 @@
-"""Progress of a run: into its log a line when the work changes and at most every two seconds while
-it goes on.
+"""Progress of a run: a line when its work changes, and at most every two seconds.
 
 Who launches a run in this process can watch its lines as they come.
 

@@ -124,9 +124,7 @@ class StoreTimeout(StoreError):
 
 
 class StoreUnusable(StoreError):
-    """A store stays unusable until a person acts: it is not ours, read-only, full, or from a
-    newer version.
-    """
+    """A store stays unusable until a person acts: not ours, read-only, full, or newer."""
 
     transient = False
 

@@ -38,9 +38,7 @@ class ObjectInfo(Value):
 
 
 class ObjectStore(Protocol):
-    """Bytes by key. Keys are relative, with forward slashes; a key that climbs out is refused
-    with BadInput.
-    """
+    """Bytes by key: relative, with forward slashes; one that climbs out is refused."""
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return what is known of an object; None only when the store says it is not there.
@@ -76,9 +74,7 @@ class ObjectStore(Protocol):
         ...
 
     def local_path(self, key: str) -> Path | None:
-        """Return a path that can be read in place (never written), or None when the store is not
-        local.
-        """
+        """Return a path to read in place (never written), or None when it is not local."""
         ...
 
     def delete(self, key: str) -> None:
@@ -153,9 +149,7 @@ class EntryStore(Protocol):
         ...
 
     def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
-        """Return the newest entry of a step, valid or not, to explain a miss by; its payload may
-        be empty.
-        """
+        """Return a step's newest entry, valid or not, to explain a miss by."""
         ...
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
@@ -185,9 +179,7 @@ class HistoryStore(Protocol):
     def of_step(
         self, workflow_id: str, project_id: str, name: str, *, run_id: str | None
     ) -> StepRecord | None:
-        """Return the newest record of a step that succeeded or was skipped: of a run, or (None)
-        of any.
-        """
+        """Return a step's newest record that has a result: of a run, or (None) of any."""
         ...
 
     def latest_run(self, workflow_id: str, project_id: str) -> str | None:
@@ -320,7 +312,7 @@ class AnalyzeOptions(Value):
 
 
 class VideoAnalyzer(Protocol):
-    """Probes and measures a source: one ffmpeg process, one open of the input (specification V5)."""
+    """Probes and measures a source: one process, one open of the input (specification V5)."""
 
     def toolchain(self) -> Mapping[str, str]:
         """Return what its results depend on besides input and options, for the cache key (V3)."""
@@ -343,8 +335,7 @@ class VideoAnalyzer(Protocol):
         progress: Progress,
         cancelled: Cancelled,
     ) -> FrameMeasures:
-        """Decode once and measure; also writes `workdir/speech.wav` (16 kHz mono s16) when there
-        is sound.
+        """Decode once and measure; writes `workdir/speech.wav` (16 kHz mono s16) for sound.
 
         Raises:
             MediaUnreadable: The picture cannot be decoded.
@@ -373,9 +364,7 @@ class SpeechRecognizer(Protocol):
         progress: Progress,
         cancelled: Cancelled,
     ) -> Transcript:
-        """Recognise 16 kHz mono s16 speech; sentence ids are `{source_id}.t001`, …; empty when
-        nothing is said.
-        """
+        """Recognise 16 kHz mono s16 speech; sentence ids are `{source_id}.t001` and so on."""
         ...
 
 
@@ -473,9 +462,7 @@ class RenderedFilm(Value):
 
 
 class FilmRenderer(Protocol):
-    """Renders a plan by render units with one audio pass, and verifies the film (specification
-    V9).
-    """
+    """Renders a plan by units with one audio pass, and verifies it (specification V9)."""
 
     def toolchain(self) -> Mapping[str, str]:
         """Return what its results depend on besides the plan, for the cache key (V3)."""

@@ -1,4 +1,4 @@
-"""`reprise run WORKFLOW PROJECT`: in this process, with live progress, as a recorded Dagster run."""
+"""`reprise run WORKFLOW PROJECT`: live, in this process, as a recorded Dagster run."""
 
 import argparse
 import json

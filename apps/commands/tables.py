@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 
 def table(rows: Sequence[Sequence[str]], heads: Sequence[str]) -> str:
-    """Return rows under heads, columns as wide as their longest cell; numbers are set to the
-    right.
-    """
+    """Return rows under heads; numbers are set to the right."""
     cells = [list(heads), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     right = [all(_is_number(row[i]) for row in cells[1:]) for i in range(len(heads))]

@@ -13,9 +13,7 @@ class AgentExecutor:
     """Asks the step's agent once; its loop is bounded in turns, tokens and seconds."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return the agent, its provider, its tools, and the project's files where it can read
-        them.
-        """
+        """Return agent, provider and tools, and the project's files where it can read them."""
         return context.agent_facts()
 
     def execute(self, context: StepContext) -> StepResult:

@@ -1,17 +1,16 @@
-"""EditRoom: several agents agree on an edit; the last one decides, and code turns its choice into
-whole frames.
+"""EditRoom: several agents agree on an edit; code turns the last one's choice into frames.
 
 Source: specification W3; reprise/media/edit_plan.py holds the rules for frames.
 """
 
 from pydantic import JsonValue
-from reprise.media.edit_plan import edit_decision
 
 from pipelines.services import StepContext
 from reprise.agents.loop import AgentTask, run_agent
 from reprise.cache.key import KeyFacts
 from reprise.context.step_input import body_text
 from reprise.errors import StepFailed
+from reprise.media.edit_plan import edit_decision
 from reprise.model.media import VideoAnalysis
 from reprise.model.result import StepResult, Usage
 from reprise.model.workflow import EditRoomConfig, StepType
@@ -22,9 +21,7 @@ class EditRoomExecutor:
     """Asks the room's agents in speaking order; each sees what those before it said."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return the agents, their providers and tools, and the project's files where one can
-        read them.
-        """
+        """Return agents, providers and tools, and the project's files where one can read them."""
         return context.agent_facts()
 
     def execute(self, context: StepContext) -> StepResult:

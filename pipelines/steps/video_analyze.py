@@ -107,7 +107,10 @@ class _SourceJob:
         try:
             probe = context.services.analyzer.probe(path)
             if not probe.has_video:
-                message = f"it has no moving picture; remove it with `reprise project remove {context.project_id} {file.name}`"
+                message = (
+                    "it has no moving picture; remove it with"
+                    f" `reprise project remove {context.project_id} {file.name}`"
+                )
                 raise MediaError(message)
             measures = context.services.analyzer.analyze(
                 path,

@@ -1,5 +1,4 @@
-"""VideoCompile: the film, its captions and the report, from the raw outputs of the edit and the
-analysis.
+"""VideoCompile: film, captions and report, from the raw edit decision and analysis.
 
 Source: specification W3, B6, V9 to V12.
 """
@@ -7,12 +6,12 @@ Source: specification W3, B6, V9 to V12.
 from fractions import Fraction
 
 from pydantic import JsonValue
-from reprise.media.edit_plan import edit_report
 
 from pipelines.services import StepContext
 from reprise.cache.key import KeyFacts
 from reprise.errors import StepFailed
 from reprise.media.captions import film_captions, srt
+from reprise.media.edit_plan import edit_report
 from reprise.media.render_units import plan_clock
 from reprise.model.edit import EditDecision
 from reprise.model.media import SourceAnalysis, VideoAnalysis, Word
@@ -25,9 +24,7 @@ class VideoCompileExecutor:
     """Renders what was decided; it decides nothing itself."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return the renderer's toolchain; the sources' digests are in the analysis that it
-        reads.
-        """
+        """Return the renderer's toolchain; the analysis that it reads has the sources' digests."""
         return KeyFacts(toolchain=dict(context.services.renderer.toolchain()))
 
     def execute(self, context: StepContext) -> StepResult:
@@ -127,7 +124,7 @@ def _render_source(context: StepContext, source: SourceAnalysis) -> RenderSource
 
 
 def _frame_size(used: list[SourceAnalysis], height_max: int) -> tuple[int, int]:
-    """Return the film's width and height: the largest source's, no taller than wanted, both even."""
+    """Return the film's size: the largest source's, no taller than wanted, both even."""
     largest = max(used, key=lambda source: source.width * source.height)
     scale = min(Fraction(1), Fraction(height_max, largest.height))
     return (

@@ -124,9 +124,7 @@ def key_fields(
 
 
 def cache_key(fields: Mapping[str, str | None]) -> str:
-    """Return the key: SHA-256 over the field-named, length-prefixed encoding, as 64 hexadecimal
-    digits.
-    """
+    """Return the key: SHA-256 over the field-named encoding, as 64 hexadecimal digits."""
     return digest_fields(fields)
 
 
@@ -138,9 +136,7 @@ def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def changed_fields(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the names of the fields that differ, by name; an absent field differs from any
-    value.
-    """
+    """Return the fields that differ, by name; an absent field differs from any value."""
     names = sorted(set(earlier) | set(now))
     return [name for name in names if earlier.get(name) != now.get(name)]
 

@@ -72,21 +72,17 @@ class StepCache:
         return self._settings.enabled
 
     def lookup(self, step: StepIdentity) -> Lookup:
-        """Return the earlier result of this key, or why there is none. Never raises for a store's
-        fault.
-        """
+        """Return the earlier result of this key, or why there is none; a fault means none."""
         if not self._settings.enabled:
             return Lookup(reason=CacheReason.STORE_OFF, detail="the step cache is switched off")
         try:
             return self._lookup(step)
-        except Exception as error:  # The cache never fails a run (specification C7).
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("step cache: lookup of %s failed: %s", step.cache_key[:12], error)
             return Lookup(reason=CacheReason.STORE_OFF, detail=f"the store failed: {error}")
 
     def store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
-        """Keep a fresh result; return why it was not kept, or None. Never raises for a store's
-        fault.
-        """
+        """Keep a fresh result; return why it was not kept, or None; a fault keeps nothing."""
         if not self._settings.enabled:
             return CacheReason.STORE_OFF
         try:
@@ -94,7 +90,7 @@ class StepCache:
         except NotCanonical as error:
             logger.warning("step cache: result of %r is not stored: %s", step.step_label, error)
             return CacheReason.NOT_HASHABLE
-        except Exception as error:  # The cache never fails a run (specification C7).
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("step cache: store of %s failed: %s", step.cache_key[:12], error)
             return CacheReason.STORE_OFF
 
@@ -118,7 +114,7 @@ class StepCache:
     def _check_artifact(self, step: StepIdentity, artifact: Artifact) -> Lookup | None:
         try:
             info = self._objects.head(artifact.storage_key)
-        except Exception as error:  # Unknown is not gone: the entry stays (specification C8).
+        except Exception as error:  # noqa: BLE001 - Unknown is not gone: the entry stays (specification C8).
             logger.warning("step cache: HEAD of %s failed: %s", artifact.storage_key, error)
             detail = f"{artifact.name} could not be checked: {error}"
             return Lookup(reason=CacheReason.ARTIFACT_UNCHECKED, detail=detail)
@@ -161,7 +157,7 @@ class StepCache:
         payload = canonical_json(result.model_dump(mode="json"))
         if len(payload) > self._settings.max_entry_chars:
             logger.warning(
-                "step cache: result of %r has %d characters, more than max_entry_chars (%d); not stored",
+                "step cache: result of %r is not stored: %d characters, max_entry_chars is %d",
                 step.step_label,
                 len(payload),
                 self._settings.max_entry_chars,

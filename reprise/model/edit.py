@@ -1,5 +1,4 @@
-"""What an edit is: ordered cuts in whole frames, chosen by sentences and shots, each with its
-reason.
+"""What an edit is: ordered cuts in whole frames, each with its reason.
 
 Source: specification V9, W3 (EditRoom).
 """

@@ -1,5 +1,4 @@
-"""What a step gives: a result, the record that a run keeps of it, and the reference that later
-steps get.
+"""What a step gives: its result, the run's record of it, the reference that travels.
 
 Bodies (a result's output as canonical JSON) live once in the object store, by digest; records and
 references name them.

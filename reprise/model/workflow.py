@@ -113,9 +113,7 @@ class EditRoomConfig(Value):
 
 
 class VideoCompileConfig(Value):
-    """How the film is made. Orders name the steps whose raw outputs are taken; null takes the
-    latest of the type.
-    """
+    """How the film is made; orders name the steps whose raw outputs are taken."""
 
     edit_decision_order: int | None = None
     """Step that gives the edit decision."""

@@ -1,0 +1,156 @@
+"""A step made ready: its prior outputs, variables, agents and input text, from the history alone.
+
+Source: specification W2, W4, W6.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pipelines.services import Services, StepContext
+from pipelines.step_run import RunCacheMode, StepRun
+from reprise.context.step_input import (
+    CONFIG_FIELDS,
+    agent_ids,
+    body_text,
+    is_readable,
+    mode_orders,
+    read_orders,
+    resolved_input,
+    used_names,
+)
+from reprise.context.variables import substitute, substitute_all
+from reprise.errors import UnknownName
+from reprise.model.agent import AgentDefinition
+from reprise.model.variables import REQUEST_VARIABLE
+from reprise.model.workflow import Step
+from reprise.ports import PriorOutput
+
+
+@dataclass(frozen=True)
+class PreparedStep:
+    """A step that can run: everything that it may read, and the variables that it sees."""
+
+    context: StepContext
+    variables: dict[str, JsonValue]
+    """The variables that its texts name, the request apart."""
+
+
+def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedStep:
+    """Return the step with everything that it may read.
+
+    Args:
+        run: What is asked for.
+        services: The ports.
+        workdir: The step's own folder.
+
+    Raises:
+        UnknownName: An agent, or the result of a step that it reads, is not there.
+        InputUnresolved: A variable has no value, or an expression is broken.
+    """
+    step, workflow = run.step, run.workflow
+    agents = step_agents(step, services.agents)
+    names = used_names(step, agents)
+    prior = _prior_outputs(run, services, read_orders(step, workflow, agents))
+    request_body = services.bodies.get(run.project_id, run.history[0].body_digest)
+    request = body_text(request_body)
+    request = substitute(request, workflow.variables, where="the request")
+    variables = _variables(run, services, names)
+    values = {**variables, REQUEST_VARIABLE: request}
+    agents = tuple(_substituted_agent(agent, values, run.where) for agent in agents)
+    step = _substituted_step(step, values, run.where)
+    by_mode = {order: prior[order] for order in mode_orders(step, workflow) if order in prior}
+    context = StepContext(
+        step=step,
+        project_id=run.project_id,
+        resolved_input=resolved_input(step, by_mode, where=run.where),
+        user_request=request,
+        prior=prior,
+        agents=agents,
+        files=tuple(services.projects.files(run.project_id)),
+        provider=services.provider(run.provider_id or services.default_provider),
+        services=services,
+        workdir=workdir,
+        progress=run.progress,
+        cancelled=run.cancelled,
+        reuse=run.cache_mode is RunCacheMode.USE,
+    )
+    return PreparedStep(context, variables)
+
+
+def step_agents(step: Step, agents: Mapping[str, AgentDefinition]) -> tuple[AgentDefinition, ...]:
+    """Return the agents that work in a step, in speaking order.
+
+    Raises:
+        UnknownName: An agent has no definition.
+    """
+    found = []
+    for name in agent_ids(step):
+        agent = agents.get(name)
+        if agent is None:
+            message = (
+                f"step {step.order} ({step.label}): no agent {name!r}; known: {', '.join(agents)}"
+            )
+            raise UnknownName(message)
+        found.append(agent)
+    return tuple(found)
+
+
+def _prior_outputs(
+    run: StepRun, services: Services, orders: Sequence[int]
+) -> dict[int, PriorOutput]:
+    prior: dict[int, PriorOutput] = {}
+    for order in orders:
+        seen = run.history.get(order)
+        if seen is None:
+            message = f"{run.where} reads step {order}, which has no result; run that step first"
+            raise UnknownName(message)
+        if not is_readable(seen.status):
+            continue
+        source = run.workflow.step(order)
+        agent = services.agents.get(source.agent) if source.agent else None
+        prior[order] = PriorOutput(
+            order=order,
+            label=seen.label,
+            type=source.type.value,
+            agent_type=agent.agent_type if agent is not None else None,
+            output=services.bodies.get(run.project_id, seen.body_digest),
+        )
+    return prior
+
+
+def _variables(run: StepRun, services: Services, names: set[str]) -> dict[str, JsonValue]:
+    visible = {name: v for name, v in run.workflow.variables.items() if name in names}
+    for order in sorted(run.history):
+        for name, digest in run.history[order].variables.items():
+            if name in names and order < run.step.order:
+                visible[name] = services.bodies.get(run.project_id, digest)
+    return visible
+
+
+def _substituted_agent(
+    agent: AgentDefinition, values: Mapping[str, JsonValue], where: str
+) -> AgentDefinition:
+    where = f"{where}, agent {agent.id}"
+    return agent.model_copy(
+        update={
+            "system_prompt": substitute(agent.system_prompt, values, where=where),
+            "assigned_skills": tuple(
+                substitute(skill, values, where=where) for skill in agent.assigned_skills
+            ),
+        }
+    )
+
+
+def _substituted_step(step: Step, values: Mapping[str, JsonValue], where: str) -> Step:
+    update: dict[str, object] = {}
+    if step.prompt is not None:
+        update["prompt"] = substitute(step.prompt, values, where=where)
+    for field in CONFIG_FIELDS:
+        blob = getattr(step, field)
+        if blob is not None:
+            data = substitute_all(blob.model_dump(mode="json"), values, where=where)
+            update[field] = type(blob).model_validate(data)
+    return step.model_copy(update=update)

@@ -1,0 +1,91 @@
+"""What a run keeps of a step: its record, and the reference that later steps get.
+
+Source: specification W5, D3.
+"""
+
+from datetime import datetime
+
+from pipelines.services import Services
+from pipelines.step_run import StepOutcome, StepRun
+from reprise.agents.loop import usage_of
+from reprise.errors import Cancelled
+from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
+
+
+def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRecord:
+    """Keep the result's body and return the record that the run keeps of it."""
+    result = outcome.result
+    step = run.step
+    body = services.bodies.put(run.project_id, result.output)
+    variables = dict(result.variables)
+    digests = {name: services.bodies.put(run.project_id, v) for name, v in variables.items()}
+    if result.sets_output_variable:
+        digests[step.variable] = body
+    seen = SeenStep(
+        order=step.order,
+        label=step.label,
+        type=step.type,
+        status=result.status,
+        body_digest=body,
+        variables=digests,
+        stop_workflow=result.stop_workflow,
+    )
+    hit = outcome.lookup.entry if outcome.lookup is not None else None
+    reference = StepReference(
+        workflow_id=run.workflow.id,
+        project_id=run.project_id,
+        run_id=run.run_id,
+        seen=seen,
+        history=dict(run.history),
+    )
+    return StepRecord(
+        run_id=run.run_id,
+        workflow_id=run.workflow.id,
+        project_id=run.project_id,
+        order=step.order,
+        label=step.label,
+        name=step.name,
+        type=step.type,
+        status=result.status,
+        reference=reference,
+        artifacts=result.artifacts,
+        output_storage_key=result.output_storage_key,
+        from_cache=hit is not None,
+        cache_reason=outcome.reason,
+        cache_detail=outcome.detail,
+        cache_key=outcome.cache_key,
+        usage=result.usage,
+        seconds=outcome.seconds,
+        cached_tokens_saved=hit.usage.tokens if hit is not None else 0,
+        cached_seconds_saved=hit.seconds if hit is not None else 0.0,
+        cached_cost_micros_saved=hit.usage.cost_micros if hit is not None else 0,
+        retries=result.retries,
+        model=result.model,
+        prompt_chars=outcome.prompt_chars,
+        notes=result.notes,
+        started_at=outcome.started_at,
+        finished_at=outcome.finished_at,
+    )
+
+
+def failure_record(
+    run: StepRun, error: BaseException, services: Services, *, started_at: datetime
+) -> StepRecord:
+    """Return the record of a step that failed or was cancelled."""
+    cancelled = isinstance(error, Cancelled)
+    now = services.clock()
+    return StepRecord(
+        run_id=run.run_id,
+        workflow_id=run.workflow.id,
+        project_id=run.project_id,
+        order=run.step.order,
+        label=run.step.label,
+        name=run.step.name,
+        type=run.step.type,
+        status=StepStatus.CANCELLED if cancelled else StepStatus.FAILED,
+        usage=usage_of(error),
+        error=f"{run.where}: {error}",
+        seconds=(now - started_at).total_seconds(),
+        started_at=started_at,
+        finished_at=now,
+    )
