@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import dagster as dg
+from pydantic import JsonValue
 
 from pipelines.cancellation import cancellation
 from pipelines.metadata import request_metadata, step_metadata
@@ -82,14 +83,20 @@ def transitive_reduction(reads: Mapping[int, frozenset[int]]) -> dict[int, froze
 
 def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:
     """Return a digest of all that a person can edit about a step, for Dagster's staleness."""
-    definition = {
+    definition: dict[str, JsonValue] = {
         "step": step.model_dump(mode="json"),
-        "agents": [agent.model_dump(mode="json", exclude={"source_path"}) for agent in agents],
+        "agents": [_agent_json(agent) for agent in agents],
         "revision": ALGORITHM_REVISIONS.get(step.type),
     }
-    for agent in definition["agents"]:  # Sets have no order of their own.
-        agent["tool_groups"] = sorted(agent["tool_groups"])
     return hashlib.sha256(canonical_json(definition).encode()).hexdigest()[:16]
+
+
+def _agent_json(agent: AgentDefinition) -> dict[str, JsonValue]:
+    data: dict[str, JsonValue] = agent.model_dump(
+        mode="json", exclude={"source_path", "tool_groups"}
+    )
+    # A set has no order of its own.
+    return {**data, "tool_groups": [*sorted(group.value for group in agent.tool_groups)]}
 
 
 def compile_workflow(

@@ -9,11 +9,11 @@ Source: specification D1, D7, D19, W9.
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import dagster as dg
 from resources.faster_whisper_speech import FasterWhisperSpeech
@@ -36,11 +36,13 @@ from reprise.ports import (
     FilmRenderer,
     HistoryStore,
     ModelProvider,
+    ObjectInfo,
     ObjectStore,
     ProjectRegistry,
     SpeechRecognizer,
     VideoAnalyzer,
 )
+from resources.breaker import BreakerEntryStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
 from resources.definition_files import Definitions, load_definitions
 from resources.ffmpeg import FfmpegLocator
@@ -56,8 +58,6 @@ from resources.sqlite_projects import SqliteProjectRegistry
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class Wiring:
@@ -110,18 +110,28 @@ class Wiring:
 
     @cached_property
     def cache(self) -> StepCache:
-        """The step-result cache, each of its operations under a deadline."""
+        """The step-result cache; each operation has a deadline, each store a circuit breaker."""
         knobs = self.settings.step_cache
         return StepCache(
-            DeadlineEntryStore(
-                self.entries,
-                lookup_seconds=knobs.lookup_deadline_seconds,
-                store_seconds=knobs.store_deadline_seconds,
+            BreakerEntryStore(
+                DeadlineEntryStore(
+                    self.entries,
+                    lookup_seconds=knobs.lookup_deadline_seconds,
+                    store_seconds=knobs.store_deadline_seconds,
+                ),
+                CircuitBreaker("the step cache's store"),
             ),
-            DeadlineObjectStore(self.objects, head_seconds=knobs.head_deadline_seconds),
+            self._artifact_head,
             knobs,
             now,
         )
+
+    @cached_property
+    def _artifact_head(self) -> Callable[[str], ObjectInfo | None]:
+        seconds = self.settings.step_cache.head_deadline_seconds
+        objects = DeadlineObjectStore(self.objects, head_seconds=seconds)
+        breaker = CircuitBreaker("the object store")
+        return lambda key: breaker.call(lambda: objects.head(key))
 
     @cached_property
     def ffmpeg(self) -> FfmpegLocator:
@@ -129,19 +139,18 @@ class Wiring:
         chosen = self.settings.media.ffmpeg or self.settings.ffmpeg
         return FfmpegLocator(chosen, self.home / "toolchain.json")
 
-    @cached_property
-    def runner(self) -> FfmpegRunner:
-        """Runs ffmpeg under limits."""
+    @property
+    def limits(self) -> RunnerLimits:
+        """Bounds of each ffmpeg process."""
         media = self.settings.media
-        limits = RunnerLimits(
+        return RunnerLimits(
             wall_seconds=media.wall_seconds, max_pixels=media.max_pixels, threads=media.threads
         )
-        return FfmpegRunner(self.ffmpeg, limits)
 
     @cached_property
     def analyzer(self) -> VideoAnalyzer:
         """Measures footage."""
-        return FfmpegVideoAnalyzer(self.runner)
+        return FfmpegVideoAnalyzer(self.ffmpeg, self.limits)
 
     @cached_property
     def speech(self) -> SpeechRecognizer:
@@ -154,7 +163,8 @@ class Wiring:
     @cached_property
     def renderer(self) -> FilmRenderer:
         """Renders films."""
-        return FfmpegFilmRenderer(self.runner, self.objects)
+        runner = FfmpegRunner(self.ffmpeg.binary(), self.limits)
+        return FfmpegFilmRenderer(runner, self.objects, threads=self.limits.threads)
 
     @cached_property
     def services(self) -> Services:
@@ -238,9 +248,8 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
     for workflow in wiring.definitions.workflows.values():
         try:
             check_served(workflow)
-            its_assets, job = _quietly(
-                lambda w=workflow: compile_workflow(w, wiring.definitions.agents)
-            )
+            with quiet_beta_notices():
+                its_assets, job = compile_workflow(workflow, wiring.definitions.agents)
         except RepriseError as error:
             logger.warning("workflow %s is not loaded: %s", workflow.id, error)
             continue
@@ -277,11 +286,12 @@ def check_served(workflow: Workflow) -> None:
             raise UnknownName(message)
 
 
-def _quietly(make: Callable[[], T]) -> T:
-    """Make something while Dagster's notices about its own beta parameters are kept quiet."""
+@contextmanager
+def quiet_beta_notices() -> Iterator[None]:
+    """Keep Dagster's notices about its own beta parameters off the console."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return make()
+        yield
 
 
 @dg.definitions

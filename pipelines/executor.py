@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
@@ -115,7 +114,7 @@ def _capture_logs(
 ) -> Iterator[DagsterEvent]:
     manager = context.instance.compute_log_manager
     keys = [step.key for step in plan.get_steps_to_execute_in_topo_order()]
-    log_key = manager.build_log_key_for_run(context.run_id, create_compute_log_file_key())
+    log_key = manager.build_log_key_for_run(context.run_id, create_compute_log_file_key())  # type: ignore[no-untyped-call]  # Dagster's own.
     try:
         logs = stack.enter_context(manager.capture_logs(log_key))
     except Exception:  # noqa: BLE001 - A run does not fail for want of its console log.
@@ -223,8 +222,7 @@ class _Steps:
 
 
 def _threaded(context: dg.InitExecutorContext) -> ThreadedExecutor:
-    config: dict[str, Any] = context.executor_config
-    return ThreadedExecutor(config["max_concurrent"])
+    return ThreadedExecutor(int(str(context.executor_config["max_concurrent"])))
 
 
 def threaded_executor(max_concurrent: int) -> dg.ExecutorDefinition:

@@ -4,6 +4,7 @@ From the request asset's config (the Launchpad), else from run tags (schedules, 
 step run alone).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -58,8 +59,7 @@ def run_options(run: dg.DagsterRun, workflow: Workflow) -> RunOptions:
     Raises:
         BadInput: The cache tag names no mode.
     """
-    ops = run.run_config.get("ops", {}) if run.run_config else {}
-    config = ops.get(request_op(workflow), {}).get("config", {})
+    config = _config_of(run.run_config, "ops", request_op(workflow), "config")
     mode = config.get("cache") or run.tags.get(CACHE_TAG) or RunCacheMode.USE.value
     provider = config.get("provider") or run.tags.get(PROVIDER_TAG)
     try:
@@ -68,4 +68,10 @@ def run_options(run: dg.DagsterRun, workflow: Workflow) -> RunOptions:
         known = ", ".join(RunCacheMode)
         message = f"tag {CACHE_TAG}: {mode!r} is no cache mode; use one of {known}"
         raise BadInput(message) from error
-    return RunOptions(cache=cache, provider=provider)
+    return RunOptions(cache=cache, provider=None if provider is None else str(provider))
+
+
+def _config_of(run_config: object, *path: str) -> Mapping[str, object]:
+    for name in path:
+        run_config = run_config.get(name) if isinstance(run_config, Mapping) else None
+    return run_config if isinstance(run_config, Mapping) else {}

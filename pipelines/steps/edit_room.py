@@ -11,6 +11,7 @@ from reprise.cache.key import KeyFacts
 from reprise.context.step_input import body_text
 from reprise.errors import StepFailed
 from reprise.media.edit_plan import edit_decision
+from reprise.media.film_length import wanted_seconds
 from reprise.model.media import VideoAnalysis
 from reprise.model.result import StepResult, Usage
 from reprise.model.workflow import EditRoomConfig, StepType
@@ -61,7 +62,8 @@ class EditRoomExecutor:
                     output=answer.output,
                 )
             )
-        decision = edit_decision(said[-1].output, analysis, config)
+        target = wanted_seconds(context.user_request, said, config.target_seconds)
+        decision = edit_decision(said[-1].output, analysis, config, target)
         return StepResult(
             output=decision.model_dump(mode="json"),
             usage=usage,

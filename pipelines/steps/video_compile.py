@@ -11,7 +11,7 @@ from pipelines.services import StepContext
 from reprise.cache.key import KeyFacts
 from reprise.errors import StepFailed
 from reprise.media.captions import film_captions, srt
-from reprise.media.edit_plan import edit_report
+from reprise.media.edit_report import edit_report
 from reprise.media.render_units import plan_clock
 from reprise.model.edit import EditDecision
 from reprise.model.media import SourceAnalysis, VideoAnalysis, Word

@@ -155,7 +155,7 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
             [agent.parameters.model_dump(mode="json") for agent in agents]
         ),
         "agent_tool_groups": canonical_json(
-            [sorted(group.value for group in agent.tool_groups) for agent in agents]
+            [list[JsonValue](sorted(group.value for group in a.tool_groups)) for a in agents]
         ),
         "agent_tools": canonical_json(list(facts.tools)),
     }

@@ -16,7 +16,7 @@ from reprise.cache.key import SCHEMA_VERSION, changed_fields
 from reprise.canonical import NotCanonical, canonical_json, sha256_hex
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
-from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectStore
+from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectInfo
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +45,11 @@ class StepCost:
 
 
 class StepCache:
-    """The step-result cache over an entry store and an object store.
+    """The step-result cache over an entry store, its artifacts in an object store.
 
     Args:
         entries: Where entries are kept.
-        objects: Where artifacts are; asked before a hit counts.
+        head: Asks the object store for an artifact before a hit counts; see `ObjectStore.head`.
         settings: The knobs.
         clock: Answers the time; aware, UTC.
     """
@@ -57,12 +57,12 @@ class StepCache:
     def __init__(
         self,
         entries: EntryStore,
-        objects: ObjectStore,
+        head: Callable[[str], ObjectInfo | None],
         settings: StepCacheSettings,
         clock: Callable[[], datetime],
     ) -> None:
         self._entries = entries
-        self._objects = objects
+        self._head = head
         self._settings = settings
         self._clock = clock
 
@@ -113,7 +113,7 @@ class StepCache:
 
     def _check_artifact(self, step: StepIdentity, artifact: Artifact) -> Lookup | None:
         try:
-            info = self._objects.head(artifact.storage_key)
+            info = self._head(artifact.storage_key)
         except Exception as error:  # noqa: BLE001 - Unknown is not gone: the entry stays (specification C8).
             logger.warning("step cache: HEAD of %s failed: %s", artifact.storage_key, error)
             detail = f"{artifact.name} could not be checked: {error}"

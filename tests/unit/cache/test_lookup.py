@@ -66,7 +66,7 @@ def entries() -> MemoryEntryStore:
 
 @pytest.fixture
 def cache(entries: MemoryEntryStore, objects: MemoryObjectStore, clock: Clock) -> StepCache:
-    return StepCache(entries, objects, StepCacheSettings(), clock)
+    return StepCache(entries, objects.head, StepCacheSettings(), clock)
 
 
 def test_a_stored_result_comes_back_with_its_cost(cache: StepCache) -> None:
@@ -172,7 +172,7 @@ def test_a_replaced_artifact_is_a_miss(
 def test_an_unanswered_head_is_a_miss_and_keeps_the_entry(
     entries: MemoryEntryStore, clock: Clock, film: StepResult
 ) -> None:
-    cache = StepCache(entries, BrokenObjectStore(), StepCacheSettings(), clock)
+    cache = StepCache(entries, BrokenObjectStore().head, StepCacheSettings(), clock)
     cache.store(identity(), film, COST)
 
     assert cache.lookup(identity()).reason is CacheReason.ARTIFACT_UNCHECKED
@@ -183,7 +183,7 @@ def test_artifacts_are_not_asked_for_when_told_so(
     entries: MemoryEntryStore, clock: Clock, film: StepResult
 ) -> None:
     settings = StepCacheSettings(validate_storage_artifacts=False)
-    cache = StepCache(entries, BrokenObjectStore(), settings, clock)
+    cache = StepCache(entries, BrokenObjectStore().head, settings, clock)
     cache.store(identity(), film, COST)
 
     assert cache.lookup(identity()).reason is CacheReason.HIT
@@ -196,7 +196,7 @@ def test_a_broken_store_means_no_cache_and_no_error(
     clock: Clock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cache = StepCache(BrokenEntryStore(error), objects, StepCacheSettings(), clock)
+    cache = StepCache(BrokenEntryStore(error), objects.head, StepCacheSettings(), clock)
 
     assert cache.lookup(identity()).reason is CacheReason.STORE_OFF
     assert cache.store(identity(), StepResult(output=1), COST) is CacheReason.STORE_OFF
@@ -222,15 +222,15 @@ def test_a_result_of_one_character_too_many_is_not_stored(
 ) -> None:
     result = StepResult(output="x" * 100)
     empty = StepResult(output="")
-    roomy = StepCache(entries, objects, StepCacheSettings(), clock)
+    roomy = StepCache(entries, objects.head, StepCacheSettings(), clock)
     roomy.store(identity(), empty, COST)
     entry = entries.get("p", KEY, now=START)
     assert entry is not None
     size = len(entry.payload) + 100
     entries.clear()
 
-    tight = StepCache(entries, objects, StepCacheSettings(max_entry_chars=size - 1), clock)
-    fits = StepCache(entries, objects, StepCacheSettings(max_entry_chars=size), clock)
+    tight = StepCache(entries, objects.head, StepCacheSettings(max_entry_chars=size - 1), clock)
+    fits = StepCache(entries, objects.head, StepCacheSettings(max_entry_chars=size), clock)
 
     assert tight.store(identity(), result, COST) is CacheReason.TOO_LARGE
     assert len(entries) == 0
@@ -240,7 +240,7 @@ def test_a_result_of_one_character_too_many_is_not_stored(
 def test_switched_off_it_neither_reads_nor_writes(
     entries: MemoryEntryStore, objects: MemoryObjectStore, clock: Clock
 ) -> None:
-    cache = StepCache(entries, objects, StepCacheSettings(enabled=False), clock)
+    cache = StepCache(entries, objects.head, StepCacheSettings(enabled=False), clock)
 
     assert cache.store(identity(), StepResult(output=1), COST) is CacheReason.STORE_OFF
     assert cache.lookup(identity()).reason is CacheReason.STORE_OFF
