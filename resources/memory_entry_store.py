@@ -137,6 +137,9 @@ class MemoryEntryStore:
         return len(self._entries)
 
     def _advance(self, now: datetime) -> datetime:
+        if now.tzinfo is None:
+            message = f"{now!r} has no time zone; give an aware time, such as datetime.now(UTC)"
+            raise ValueError(message)
         # A clock that steps back must not bring back what was already found expired.
         if self._latest is None or now > self._latest:
             self._latest = now

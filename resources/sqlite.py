@@ -27,7 +27,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from reprise.errors import BadInput, StoreError, StoreTimeout, StoreUnusable
-from resources.sqlite_ownership import DAMAGED_SUFFIX, carried_application_id, set_aside
+from resources.sqlite_ownership import (
+    DAMAGED_SUFFIX,
+    application_id_in,
+    carried_application_id,
+    set_aside,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -231,8 +236,8 @@ class SqliteFile:
         connection.execute("PRAGMA synchronous = NORMAL")
 
     def _version(self, connection: sqlite3.Connection) -> int:
-        carried = _pragma(connection, "application_id")
-        if carried == 0 and _pragma(connection, "schema_version") == 0:
+        carried = application_id_in(connection)
+        if carried is None:
             return 0
         if carried != self._schema.application_id:
             raise StoreUnusable(self._foreign_message)

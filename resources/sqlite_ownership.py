@@ -21,7 +21,9 @@ _APPLICATION_ID_OFFSET = 68
 def carried_application_id(path: Path) -> int | None:
     """Return the application id that a file carries; None when it is empty or absent.
 
-    A file that is no database answers with whatever its bytes 68 to 71 say.
+    A database without tables and without any id counts as empty: so does one of ours look while
+    another process is making it. A file that is no database answers with whatever its bytes 68 to
+    71 say.
 
     Raises:
         OSError: The file cannot be read.
@@ -34,21 +36,41 @@ def carried_application_id(path: Path) -> int | None:
         return None
 
 
-def _read_through_sqlite(path: Path) -> int:
+def _read_through_sqlite(path: Path) -> int | None:
     try:
-        connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None
+        )
     except sqlite3.OperationalError as error:
         # Opening failed: let the system say why.
         with path.open("rb"):
             raise OSError(0, str(error)) from error
     try:
-        return int(connection.execute("PRAGMA application_id").fetchall()[0][0])
+        return application_id_in(connection)
     except sqlite3.Error:
         with path.open("rb") as stream:
             stream.seek(_APPLICATION_ID_OFFSET)
             return int.from_bytes(stream.read(4), "big")
     finally:
         connection.close()
+
+
+def application_id_in(connection: sqlite3.Connection) -> int | None:
+    """Return the application id of an open database; None when it is empty."""
+
+    def header(name: str) -> int:
+        return int(connection.execute(f"PRAGMA {name}").fetchall()[0][0])
+
+    # One transaction, or the answers could come from before and after another's commit.
+    is_nested = connection.in_transaction
+    if not is_nested:
+        connection.execute("BEGIN")
+    carried: int | None = header("application_id")
+    if carried == 0 and header("schema_version") == 0 and header("user_version") == 0:
+        carried = None
+    if not is_nested:
+        connection.execute("COMMIT")
+    return carried
 
 
 def set_aside(path: Path, *, is_the_damaged_one: Callable[[], bool]) -> bool:
