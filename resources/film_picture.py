@@ -39,10 +39,11 @@ class PictureJob:
     """The encoder's arguments."""
 
     @property
-    def seek_seconds(self) -> Fraction:
-        """Where the source is opened: half a frame after the first wanted one."""
-        cut = self.unit.cut
-        return self.staged.picture_offset + Fraction(2 * cut.start_frame + 1, 2) / cut.source_rate
+    def seek(self) -> str | None:
+        """Where the source is opened; None opens it at its beginning."""
+        if not self.staged.seekable:
+            return None
+        return self.staged.seek_arg(_origin(self.unit, self.staged))
 
     @property
     def missing(self) -> str:
@@ -65,7 +66,7 @@ class PictureJob:
             toolchain,
             {
                 "source": self.staged.source.content_digest,
-                "seek": str(self.seek_seconds),
+                "seek": self.seek,
                 "frames": self.unit.frame_count,
                 "graph": self.graph.text,
                 "inputs": list(self.graph.inputs),
@@ -92,6 +93,7 @@ def picture_job(
             PlacedOverlay(span, picture.x, picture.y)
             for span, picture in zip(unit.overlays, pictures, strict=True)
         ),
+        origin_seconds=_origin(unit, staged),
     )
     encoder = picture_encoder_args(plan, unit.cut.film_rate, threads)
     return PictureJob(unit, staged, picture_graph(spec), pictures, encoder)
@@ -157,11 +159,17 @@ def encode_picture(
     return ()
 
 
+def _origin(unit: PictureUnit, staged: StagedSource) -> Fraction:
+    """Return the time half a source frame after a unit's first one, on the file's own clock."""
+    return staged.time_at(Fraction(2 * unit.cut.start_frame + 1, 2) / unit.cut.source_rate)
+
+
 def _inputs(job: PictureJob, runner: FfmpegRunner, overlay_paths: list[Path]) -> list[str]:
-    args: list[str] = []
+    args = ["-copyts"]
     for at in job.graph.inputs:
         if at == 0:
-            args += ["-noaccurate_seek", "-ss", f"{float(job.seek_seconds):.6f}"]
+            if job.seek is not None:
+                args += ["-noaccurate_seek", "-ss", job.seek]
             args += ["-an", "-sn", "-dn", *runner.input_args(job.staged.path)]
         else:
             args += runner.input_args(overlay_paths[at - 1], demuxer="png_pipe")

@@ -60,41 +60,28 @@ class SoundJob:
 
     def key(self, toolchain: Mapping[str, str]) -> str:
         """Return its content address."""
-        pieces: list[JsonValue] = [
-            {
-                "source": None if piece.source_id is None else self._digest(piece.source_id),
-                "offset": None if piece.source_id is None else str(self._offset(piece.source_id)),
-                "start": str(piece.start_seconds),
-                "samples": piece.sample_count,
-                "fade_in": piece.fade_in_samples,
-                "fade_out": piece.fade_out_samples,
-            }
+        inputs: list[JsonValue] = [
+            None if piece.source_id is None else self.sources[piece.source_id].source.content_digest
             for piece in self.pieces
         ]
         fields: dict[str, JsonValue] = {
-            "pieces": pieces,
+            "inputs": inputs,
             "target_lufs": None if self.target_lufs is None else str(self.target_lufs),
             "encoder": [*_AAC, *_EXACT],
-            "graphs": [
-                sound_graph(self.pieces[:1], [0]).text,
-                level_graph([], self.sample_count).text,
-            ],
+            "graphs": [self.graph().text, level_graph([], self.sample_count).text],
         }
         return unit_key("sound", toolchain, fields)
 
-    def seek(self, piece: SoundPiece) -> tuple[Fraction, int]:
-        """Return where to open a piece's source, and how many samples come before the piece."""
+    def graph(self) -> CompiledGraph:
+        """Return the filters that join it."""
+        return sound_graph(self.pieces, [self.origin(piece) for piece in self.pieces])
+
+    def origin(self, piece: SoundPiece) -> Fraction | None:
+        """Return the source's own time at which its decoding begins; None for silence."""
         if piece.source_id is None:
-            return Fraction(0), 0
-        start = piece.start_seconds + self._offset(piece.source_id)
-        lead = min(LEAD_SAMPLES, int(start * AUDIO_RATE_HZ))
-        return start - Fraction(lead, AUDIO_RATE_HZ), lead
-
-    def _digest(self, source_id: str) -> str:
-        return self.sources[source_id].source.content_digest
-
-    def _offset(self, source_id: str) -> Fraction:
-        return self.sources[source_id].picture_offset
+            return None
+        start = self.sources[piece.source_id].time_at(piece.start_seconds)
+        return start - Fraction(LEAD_SAMPLES, AUDIO_RATE_HZ)
 
 
 class SoundPass:
@@ -140,11 +127,10 @@ class SoundPass:
         return self._measured(self._run(args, "measuring the film's loudness"))
 
     def _mix(self, job: SoundJob) -> tuple[Path, Measured]:
-        seeks = [job.seek(piece) for piece in job.pieces]
-        graph = sound_graph(job.pieces, [lead for _, lead in seeks])
+        graph = job.graph()
         target = self._folder / "mix.wav"
         args = [
-            *self._mix_inputs(job, seeks, graph),
+            *self._mix_inputs(job, graph),
             *graph.args(),
             *("-c:a", "pcm_f32le", "-rf64", "auto", *_EXACT, "-f", "wav", f"file:{target}"),
         ]
@@ -152,18 +138,17 @@ class SoundPass:
         outcome = self._run(args, f"joining the sound of {len(job.pieces)} cuts", length)
         return target, self._measured(outcome)
 
-    def _mix_inputs(
-        self, job: SoundJob, seeks: Sequence[tuple[Fraction, int]], graph: CompiledGraph
-    ) -> list[str]:
-        args: list[str] = []
+    def _mix_inputs(self, job: SoundJob, graph: CompiledGraph) -> list[str]:
+        args = ["-copyts"]
         for at in graph.inputs:
-            piece, (seek, lead) = job.pieces[at], seeks[at]
-            length = (piece.sample_count + lead) / AUDIO_RATE_HZ + 0.5
-            if piece.source_id is None:
+            piece, origin = job.pieces[at], job.origin(job.pieces[at])
+            length = (piece.sample_count + LEAD_SAMPLES) / AUDIO_RATE_HZ + 0.5
+            if piece.source_id is None or origin is None:
                 args += ["-t", f"{length:.6f}", *_SILENCE]
             else:
-                args += ["-vn", "-sn", "-dn", "-ss", f"{float(seek):.6f}", "-t", f"{length:.6f}"]
-                args += self._runner.input_args(job.sources[piece.source_id].path)
+                staged = job.sources[piece.source_id]
+                args += ["-vn", "-sn", "-dn", "-ss", staged.seek_arg(origin)]
+                args += ["-t", f"{length:.6f}", *self._runner.input_args(staged.path)]
         return args
 
     def _level(self, mix: Path, level: Level, job: SoundJob, target: Path) -> Measured:

@@ -16,6 +16,9 @@ from reprise.ports import RenderSource
 from resources.ffmpeg_runner import FORMATS
 
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}")
+_INDEXED = frozenset(["mov,mp4,m4a,3gp,3g2,mj2", "matroska,webm", "avi"])
+"""Demuxers that know where the key frames are. MPEG-TS for one jumps to the middle of a group, and
+what comes first then is a frame from after the target."""
 _UNSPECIFIED = 2
 """The colour matrix of a stream that names none (H.273)."""
 _HD_LINES = 720
@@ -24,16 +27,32 @@ _HD_LINES = 720
 
 @dataclass(frozen=True)
 class StagedSource:
-    """A source that can be opened by a name that nobody chose."""
+    """A source that can be opened by a name that nobody chose.
+
+    ffmpeg shifts a file's times by rules that differ between formats and with the streams in use.
+    With `-copyts` it does not, and graphs count from a time on the file's own clock.
+    """
 
     source: RenderSource
     """What the plan says of it."""
     path: Path
     """A link to it, named by its digest."""
-    picture_offset: Fraction
-    """Seconds from the start of the file's clock to its first video frame."""
+    picture_start: Fraction
+    """Time of its first video frame on the file's own clock, in seconds."""
+    file_start: Fraction
+    """Where that clock begins; ffmpeg's `-ss` counts from here."""
     in_matrix: str
     """Its colour matrix as the `scale` filter names it."""
+    seekable: bool
+    """Whether a seek is sure to land on a key frame at or before its target."""
+
+    def time_at(self, seconds: Fraction) -> Fraction:
+        """Return the file's own time of a time since the first frame."""
+        return self.picture_start + seconds
+
+    def seek_arg(self, time: Fraction) -> str:
+        """Return the value of `-ss` that opens the file at one of its own times."""
+        return f"{float(max(Fraction(0), time - self.file_start)):.6f}"
 
 
 def stage_source(source: RenderSource, folder: Path) -> StagedSource:
@@ -66,7 +85,12 @@ def stage_source(source: RenderSource, folder: Path) -> StagedSource:
             if picture.start_time is not None and picture.time_base is not None:
                 start = picture.start_time * picture.time_base
             return StagedSource(
-                source, link, max(Fraction(0), start - file_start), _matrix(picture)
+                source,
+                link,
+                picture_start=start,
+                file_start=file_start,
+                in_matrix=_matrix(picture),
+                seekable=container.format.name in _INDEXED,
             )
     except (av.FFmpegError, OSError) as error:
         message = f"Source {source.id!r} ({source.path.name!r}) cannot be opened: {error}"

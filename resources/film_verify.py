@@ -35,15 +35,15 @@ class FilmFacts:
 
 
 def decoded_frames(path: Path) -> int:
-    """Decode a unit's picture whole and return its frames.
+    """Decode a unit's picture whole and return its frames; 0 when nothing was encoded.
 
     Raises:
         MediaError: It does not decode.
     """
     try:
         with av.open(str(path)) as container:
-            return sum(1 for _ in container.decode(video=0))
-    except (av.FFmpegError, OSError, IndexError) as error:
+            return sum(1 for _ in container.decode(video=0)) if container.streams.video else 0
+    except (av.FFmpegError, OSError) as error:
         message = f"The render unit {path.name!r} does not decode: {error}"
         raise MediaError(message) from error
 

@@ -67,16 +67,20 @@ class PictureSpec:
     """Whether it must be tone-mapped."""
     overlays: tuple[PlacedOverlay, ...]
     """Inputs 1, 2, … in this order."""
+    origin_seconds: Fraction
+    """The source's own time at which the film begins; see `picture_graph`."""
 
 
 def picture_graph(spec: PictureSpec) -> CompiledGraph:
     """Return the graph of a picture unit: input 0 is the source, the overlays follow.
 
-    The source must be opened with `-noaccurate_seek` and `-ss` half a source frame after the first
-    wanted one. `fps` with `round=up` then shows at each film frame the source frame nearest to it,
-    and, unlike a seek that drops frames, also finds a frame that stands since before the cut (VFR).
+    The source must be opened with `-copyts`, at or before the origin, and without dropping frames
+    (`-noaccurate_seek`). The origin is half a source frame after the first wanted one: `fps` with
+    `round=up` then shows at each film frame the source frame nearest to it, and, unlike a seek that
+    drops frames, also finds a frame that stands since before the cut (VFR).
     """
     stream = ffmpeg.input("0")["V:0"]
+    stream = stream.filter("setpts", _from(spec.origin_seconds))
     stream = stream.filter("fps", fps=_fraction(spec.rate), start_time=0, round="up")
     stream = stream.filter("tpad", stop_mode="clone", stop=TAIL_FRAMES)
     stream = _tone_mapped(stream, spec) if spec.hdr else _scaled(stream, spec)
@@ -95,17 +99,19 @@ def picture_graph(spec: PictureSpec) -> CompiledGraph:
     return _compiled(stream, 1 + len(spec.overlays))
 
 
-def sound_graph(pieces: Sequence[SoundPiece], leads: Sequence[int]) -> CompiledGraph:
+def sound_graph(pieces: Sequence[SoundPiece], origins: Sequence[Fraction | None]) -> CompiledGraph:
     """Return the graph that joins the sound of all cuts, to the sample, and measures it.
 
     Args:
         pieces: One for each input.
-        leads: Samples before each piece that its input begins with.
+        origins: Each source's own time `LEAD_SAMPLES` before its piece; None for silence.
     """
     parts = []
-    for number, (piece, lead) in enumerate(zip(pieces, leads, strict=True)):
-        count = piece.sample_count
+    for number, (piece, origin) in enumerate(zip(pieces, origins, strict=True)):
+        count, lead = piece.sample_count, LEAD_SAMPLES
         part = ffmpeg.input(str(number))["a:0"]
+        if origin is not None:
+            part = part.filter("asetpts", _from(origin))
         # async=1 fills a gap in the source, or a late start, with silence instead of closing it.
         part = part.filter("aresample", AUDIO_RATE_HZ, **{"async": 1, "first_pts": 0})
         part = part.filter("aformat", sample_fmts="fltp", channel_layouts="stereo")
@@ -212,6 +218,11 @@ def _compiled(stream: ffmpeg.Stream, input_count: int) -> CompiledGraph:
         raise AssertionError(message)
     text = args[args.index("-filter_complex") + 1]
     return CompiledGraph(text, args[args.index("-map") + 1], inputs)
+
+
+def _from(origin: Fraction) -> str:
+    """Return the expression that counts times from an origin."""
+    return f"round(PTS-({_fraction(origin)})/TB)"
 
 
 def _fraction(rate: Fraction) -> str:

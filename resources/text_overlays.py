@@ -25,7 +25,7 @@ from reprise.media.render_units import OverlaySpan
 
 _FONTS = Path(__file__).with_name("fonts")
 BUNDLED_FONTS = (_FONTS / "NotoSans-SemiBold.ttf", _FONTS / "NotoEmoji-SemiBold.ttf")
-"""Fonts that come with Reprise, under the SIL Open Font License; the first that has a letter sets it."""
+"""Come with Reprise (SIL Open Font License); the first that has a letter sets it."""
 
 _INK = (255, 255, 255, 255)
 _CAPTION_BOX = (0, 0, 0, 168)
@@ -76,6 +76,8 @@ class TextPainter:
     def paint(self, span: OverlaySpan, width: int, height: int) -> OverlayPicture:
         """Draw an overlay for a frame of this size."""
         text, missing = self._drawable(span.text)
+        if not text.strip():
+            return OverlayPicture(Image.new("RGBA", (2, 2)), 0, 0, missing)
         if span.kind == "title":
             return self._title(text, missing, width, height)
         return self._caption(text, missing, width, height)
@@ -84,15 +86,14 @@ class TextPainter:
         placed = set_text(text, self._width, caption_style(width, height))
         pad_x, pad_y = round(placed.size * 0.5), round(placed.size * 0.22)
         line_height = round(placed.size * _LINE_HEIGHT)
-        box_width = round(max((self._width(line, placed.size) for line in placed.lines), default=0))
+        box_width = round(max(self._width(line, placed.size) for line in placed.lines))
         # Even figures: the picture is laid over 4:2:0 colour.
         box_width = _even(min(width, box_width + 2 * pad_x))
         box_height = _even(line_height * len(placed.lines) + 2 * pad_y)
-        image = Image.new("RGBA", (max(2, box_width), max(2, box_height)))
+        image = Image.new("RGBA", (box_width, box_height))
         draw = ImageDraw.Draw(image)
-        if placed.lines:
-            radius = round(placed.size * 0.25)
-            draw.rounded_rectangle((0, 0, box_width - 1, box_height - 1), radius, _CAPTION_BOX)
+        radius = round(placed.size * 0.25)
+        draw.rounded_rectangle((0, 0, box_width - 1, box_height - 1), radius, _CAPTION_BOX)
         self._lines(draw, placed, box_width / 2, pad_y)
         x = _even((width - box_width) // 2)
         return OverlayPicture(image, x, _even(caption_bottom(width, height) - box_height), missing)
@@ -159,13 +160,13 @@ class TextPainter:
 
 @functools.lru_cache(maxsize=256)
 def _font(path: Path, size: int) -> ImageFont.FreeTypeFont:
-    # The basic engine is in every build of Pillow; Raqm would set the same text elsewhere otherwise.
+    # Not every build of Pillow has Raqm, which would set the same text differently.
     return ImageFont.truetype(str(path), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 @functools.lru_cache(maxsize=4096)
 def _has(path: Path, letter: str) -> bool:
-    """Answer whether a font can draw a letter: what it cannot looks like a letter that nobody has."""
+    """Answer whether a font can draw a letter; what it cannot looks like one that nobody has."""
     if letter == " ":
         return True
     font = _font(path, 32)

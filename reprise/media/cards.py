@@ -94,7 +94,7 @@ def _balanced(
     for _ in range(12):
         middle = (low + high) / 2
         tried = _greedy(words, measure, middle)
-        if len(tried) == len(lines) and max(map(measure, tried)) <= middle:
+        if len(tried) == len(lines) and max(map(measure, tried), default=0) <= middle:
             lines, high = tried, middle
         else:
             low = middle

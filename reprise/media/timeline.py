@@ -96,7 +96,7 @@ class PlacedCut:
         return sample_at(self.film_end_seconds)
 
     def to_film_seconds(self, source_seconds: float | Fraction) -> Fraction:
-        """Return the film's time of a source's time; also outside of the cut, where it is extended."""
+        """Return the film's time of a source's time, outside of the cut too."""
         return self.film_start_seconds + Fraction(source_seconds) - self.source_start_seconds
 
     def to_source_seconds(self, film_seconds: float | Fraction) -> Fraction:
