@@ -10,20 +10,16 @@ Source: specification V1, V3.
 
 import hashlib
 import importlib.util
-import json
-import logging
 import os
 import shutil
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from reprise.errors import ToolFailed
-
-_log = logging.getLogger(__name__)
+from resources.memo import file_key, read_memo, write_memo
 
 ASK_SECONDS = 60.0
 """Longest time that the binary may take to tell about itself."""
@@ -95,19 +91,22 @@ def find_ffmpeg(explicit: Path | None, memo_path: Path | None) -> FfmpegBinary:
     Source: specification V1.
     """
     path = _resolve(explicit)
-    stat = path.stat()
-    key = f"{_MEMO_VERSION}:{path}:{stat.st_size}:{stat.st_mtime_ns}"
-    known = _read_memo(memo_path).get(key)
-    if known is not None:
+    key = f"{_MEMO_VERSION}:{file_key((path,))}"
+    known = read_memo(memo_path, key)
+    if {"version", "build_digest", "has_filter_complex_script"} <= known.keys():
         return FfmpegBinary(
             path=path,
-            version=str(known["version"]),
-            build_digest=str(known["build_digest"]),
-            has_filter_complex_script=bool(known["has_filter_complex_script"]),
+            version=known["version"],
+            build_digest=known["build_digest"],
+            has_filter_complex_script=known["has_filter_complex_script"] == "yes",
         )
     binary = _ask(path)
-    if memo_path is not None:
-        _write_memo(memo_path, key, binary)
+    answer = {
+        "version": binary.version,
+        "build_digest": binary.build_digest,
+        "has_filter_complex_script": "yes" if binary.has_filter_complex_script else "no",
+    }
+    write_memo(memo_path, key, answer)
     return binary
 
 
@@ -177,37 +176,3 @@ def _output(path: Path, *arguments: str) -> str:
         message = f"{path.name!r} failed to answer `{' '.join(arguments)}`: {tail}"
         raise ToolFailed(message)
     return done.stdout.decode(errors="replace")
-
-
-def _read_memo(memo_path: Path | None) -> dict[str, dict[str, object]]:
-    """Return the kept identities; a file that cannot be read keeps none."""
-    if memo_path is None:
-        return {}
-    try:
-        entries = json.loads(memo_path.read_bytes())
-        return {
-            str(key): entry
-            for key, entry in entries.items()
-            if {"version", "build_digest", "has_filter_complex_script"} <= entry.keys()
-        }
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
-def _write_memo(memo_path: Path, key: str, binary: FfmpegBinary) -> None:
-    entries = _read_memo(memo_path)
-    entries[key] = {
-        "version": binary.version,
-        "build_digest": binary.build_digest,
-        "has_filter_complex_script": binary.has_filter_complex_script,
-    }
-    try:
-        memo_path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", dir=memo_path.parent, prefix=memo_path.name, suffix=".part", delete=False
-        ) as part:
-            json.dump(entries, part, indent=1, sort_keys=True)
-        Path(part.name).replace(memo_path)
-    except OSError as error:
-        # The memo only saves a process start: without it the answer is the same.
-        _log.warning("Could not keep the identity of ffmpeg in %s: %s", memo_path, error)
