@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
         wiring.provider(arguments.provider)
     launch = Launch(workflow, project.name, arguments.request, arguments.cache, arguments.provider)
     with open_instance(wiring.settings) as instance:
-        summary = Launcher(wiring, instance).run(launch, _report)
+        summary = Launcher(wiring, instance).run(launch, report_line)
     if arguments.json:
         print(json.dumps(summary.as_json()))
     elif summary.status == "succeeded":
@@ -31,7 +31,8 @@ def main(arguments: argparse.Namespace) -> int:
     return _exit(summary)
 
 
-def _report(line: str) -> None:
+def report_line(line: str) -> None:
+    """Print a line of progress."""
     print(f"  {line}", file=sys.stderr, flush=True)
 
 

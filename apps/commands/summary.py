@@ -66,3 +66,18 @@ def products(records: Sequence[StepRecord]) -> list[Artifact]:
         if record.output_storage_key is not None
         for artifact in record.artifacts
     ]
+
+
+def compare_text(first: RunSummary, second: RunSummary) -> str:
+    """Return in one line how the second run of the same thing compares with the first."""
+    fresh = sum(not record.from_cache for record in second.records)
+    executed = sum(not record.from_cache for record in first.records)
+    if executed == 0:
+        return (
+            f"Both runs came from the cache: {first.seconds:.1f} s and {second.seconds:.1f} s."
+            " Remove `.reprise` to see a first run again."
+        )
+    return (
+        f"The first run executed {executed} steps in {first.seconds:.1f} s;"
+        f" the second executed {fresh} in {second.seconds:.1f} s."
+    )
