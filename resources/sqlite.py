@@ -197,8 +197,7 @@ class SqliteFile:
                 result = work(opened.connection)
             except BaseException as error:
                 if opened is not None:
-                    # It may hold a transaction or a broken page; a new one costs 0.2 ms.
-                    opened.connection.close()
+                    self._recover(opened, error)
                 if not isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
                     raise
                 if may_set_aside and _code(error) in _DAMAGE_CODES and self._set_aside(identity):
@@ -208,6 +207,20 @@ class SqliteFile:
                 raise self._wrapped(error) from error
             self._pool.give(opened)
             return result
+
+    def _recover(self, opened: _Open, error: BaseException) -> None:
+        # Kept where it can be: on a full disk no new connection could be opened, while this one
+        # goes on reading.
+        try:
+            if opened.connection.in_transaction:
+                opened.connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            opened.connection.close()
+            return
+        if _code(error) in _DAMAGE_CODES:
+            opened.connection.close()
+        else:
+            self._pool.give(opened)
 
     def _open(self) -> _Open:
         self._refuse_foreign()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 DAMAGED_SUFFIX = ".damaged"
 _APPLICATION_ID_OFFSET = 68
+_DATABASE_BYTES_MIN = 512
 
 
 def carried_application_id(path: Path) -> int | None:
@@ -29,8 +30,12 @@ def carried_application_id(path: Path) -> int | None:
         OSError: The file cannot be read.
     """
     try:
-        if path.stat().st_size == 0:
+        size_bytes = path.stat().st_size
+        if size_bytes == 0:
             return None
+        if size_bytes < _DATABASE_BYTES_MIN:
+            # SQLite takes it for an empty database and would write over it.
+            return _read_raw(path)
         return _read_through_sqlite(path)
     except FileNotFoundError:
         return None
@@ -48,11 +53,15 @@ def _read_through_sqlite(path: Path) -> int | None:
     try:
         return application_id_in(connection)
     except sqlite3.Error:
-        with path.open("rb") as stream:
-            stream.seek(_APPLICATION_ID_OFFSET)
-            return int.from_bytes(stream.read(4), "big")
+        return _read_raw(path)
     finally:
         connection.close()
+
+
+def _read_raw(path: Path) -> int:
+    with path.open("rb") as stream:
+        stream.seek(_APPLICATION_ID_OFFSET)
+        return int.from_bytes(stream.read(4), "big")
 
 
 def application_id_in(connection: sqlite3.Connection) -> int | None:

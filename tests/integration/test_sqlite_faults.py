@@ -1,0 +1,457 @@
+"""What the SQLite stores do with a broken, foreign, full, locked or vanished file.
+
+The entry store's file can be rebuilt, so a damaged one is set aside; history and projects cannot,
+so theirs is left and named. Disk full and read-only are made in a mount namespace of a child's own,
+because mode bits do not bind root.
+"""
+
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reprise.errors import StoreTimeout, StoreUnusable
+from reprise.model.result import CacheReason
+from resources.sqlite_entry_store import SqliteEntryStore
+from resources.sqlite_history import SqliteHistory
+from resources.sqlite_projects import SqliteProjectRegistry
+from tests.cache_entries import NOW, entry, key_of
+
+ROOT = Path(__file__).parents[2]
+
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "entries": SqliteEntryStore,
+    "history": SqliteHistory,
+    "projects": SqliteProjectRegistry,
+}
+make_store = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        path.name: (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.iterdir()
+        if path.is_file()
+    }
+
+
+def foreign_database(path: Path, *, wal: bool) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    if wal:
+        connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE theirs (a)")
+    connection.execute("INSERT INTO theirs VALUES ('precious')")
+    connection.close()
+
+
+@make_store
+@pytest.mark.parametrize("kind", ["text", "garbage", "short", "database", "wal database"])
+def test_a_file_that_is_not_ours_is_refused_and_not_touched(
+    tmp_path: Path, make: Callable[[Path], object], kind: str
+) -> None:
+    path = tmp_path / "data"
+    if "database" in kind:
+        foreign_database(path, wal=kind.startswith("wal"))
+    else:
+        texts = {"text": b"dear diary\n" * 500, "garbage": b"\x00\xff" * 5000, "short": b"x"}
+        path.write_bytes(texts[kind])
+    before = contents(tmp_path)
+    with pytest.raises(StoreUnusable, match="left as it is"):
+        make(path)
+    assert contents(tmp_path) == before
+
+
+def test_a_foreign_file_that_appears_later_is_refused_at_the_first_use(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    foreign_database(path, wal=False)
+    before = contents(tmp_path)
+    with pytest.raises(StoreUnusable, match="left as it is"):
+        store.put(entry())
+    with pytest.raises(StoreUnusable, match="left as it is"):
+        store.get("p1", key_of("a"), now=NOW)
+    assert contents(tmp_path) == before
+
+
+def test_the_stores_do_not_take_each_others_files(tmp_path: Path) -> None:
+    SqliteEntryStore(tmp_path / "cache.sqlite").put(entry())
+    SqliteProjectRegistry(tmp_path / "metadata.sqlite").add_project("p1", now=NOW)
+    with pytest.raises(StoreUnusable):
+        SqliteHistory(tmp_path / "cache.sqlite")
+    with pytest.raises(StoreUnusable):
+        SqliteEntryStore(tmp_path / "metadata.sqlite")
+
+
+@make_store
+def test_a_folder_in_the_way_is_named(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    (tmp_path / "data").mkdir()
+    with pytest.raises(StoreUnusable, match=r"data'.*is a folder"):
+        make(tmp_path / "data")
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_bytes(b"")
+    store = SqliteEntryStore(tmp_path / "home" / "cache.sqlite")
+    assert store.get("p1", key_of("a"), now=NOW) is None
+    with pytest.raises(StoreUnusable, match="folder cannot be made"):
+        store.put(entry())
+
+
+@make_store
+def test_making_and_reading_a_store_makes_no_file(
+    tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    store = make(tmp_path / "new" / "data")
+    if isinstance(store, SqliteEntryStore):
+        assert store.get("p1", key_of("a"), now=NOW) is None
+    elif isinstance(store, SqliteHistory):
+        assert store.of_run("run") == []
+    elif isinstance(store, SqliteProjectRegistry):
+        assert store.projects() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("wiped", [slice(0, 16), slice(100, 4096), slice(4096, None)])
+def test_a_damaged_cache_is_set_aside_once_and_a_fresh_one_works(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wiped: slice
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    for index in range(50):
+        store.put(entry(f"{index}", payload="x" * 2000))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[wiped] = b"\xff" * len(data[wiped])
+    path.write_bytes(data)
+    damaged = path.read_bytes()
+
+    store = SqliteEntryStore(path)
+    with caplog.at_level(logging.WARNING):
+        assert store.get("p1", key_of("7"), now=NOW) is None
+        store.put(entry())
+    assert store.get("p1", key_of("a"), now=NOW) == entry()
+    assert (tmp_path / "cache.sqlite.damaged").read_bytes()[4096:] == damaged[4096:]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "is damaged" in caplog.text
+
+
+def test_a_truncated_cache_is_set_aside_and_a_fresh_one_works(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    for index in range(50):
+        store.put(entry(f"{index}", payload="x" * 2000))
+    store.close()
+    os.truncate(path, 5000)
+    store = SqliteEntryStore(path)
+    store.put(entry())
+    assert store.get("p1", key_of("a"), now=NOW) == entry()
+    assert (tmp_path / "cache.sqlite.damaged").stat().st_size == 5000
+
+
+def test_damage_under_a_running_process_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    running = SqliteEntryStore(path)
+    running.put(entry())
+    other = SqliteEntryStore(path)
+    assert len(other) == 1
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").rename(tmp_path / f"elsewhere{suffix}")
+    assert running.get("p1", key_of("a"), now=NOW) is None
+    running.put(entry("b"))
+    assert other.get("p1", key_of("b"), now=NOW) == entry("b")
+
+
+@pytest.mark.parametrize("make", [SqliteHistory, SqliteProjectRegistry])
+def test_a_damaged_file_of_metadata_is_named_and_left(
+    tmp_path: Path, make: Callable[[Path], SqliteHistory | SqliteProjectRegistry]
+) -> None:
+    path = tmp_path / "metadata.sqlite"
+    registry = SqliteProjectRegistry(path)
+    registry.add_project("p1", now=NOW)
+    registry.close()
+    data = bytearray(path.read_bytes())
+    data[100:] = b"\xff" * len(data[100:])
+    path.write_bytes(data)
+    store = make(path)
+    with pytest.raises(StoreUnusable, match=r"metadata\.sqlite.*restore it from a backup"):
+        store.projects() if isinstance(store, SqliteProjectRegistry) else store.of_run("r")
+    assert path.read_bytes() == bytes(data)
+    assert not (tmp_path / "metadata.sqlite.damaged").exists()
+
+
+def test_a_file_of_a_newer_version_is_refused_and_not_changed(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    store.put(entry())
+    store.close()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("UPDATE component SET version = 99")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreUnusable, match=r"newer Reprise.*schema 99"):
+        SqliteEntryStore(path).get("p1", key_of("a"), now=NOW)
+    assert path.read_bytes() == before
+
+
+def test_a_row_edited_by_hand_is_removed_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    store.put(entry())
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("UPDATE entry SET artifacts = '[{\"oops\": '")
+    connection.close()
+    assert store.get("p1", key_of("a"), now=NOW) is None
+    assert store.tombstone("p1", key_of("a")) is CacheReason.PAYLOAD_DAMAGED
+    assert len(store) == 0
+
+
+def test_a_writer_waits_no_longer_than_told_for_a_lock_that_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path, busy_seconds=0.2)
+    store.put(entry())
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    with pytest.raises(StoreTimeout, match="another process held it"):
+        store.put(entry("b"))
+    assert 0.1 < time.monotonic() - begun < 5
+    assert store.get("p1", key_of("a"), now=NOW) == entry()
+    holder.execute("ROLLBACK")
+    holder.close()
+    store.put(entry("b"))
+    assert len(store) == 2
+
+
+def test_a_path_of_odd_characters_works(tmp_path: Path) -> None:
+    path = tmp_path / "a %41?b#c é" / "cache.sqlite"
+    SqliteEntryStore(path).put(entry())
+    assert SqliteEntryStore(path).get("p1", key_of("a"), now=NOW) == entry()
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    SqliteEntryStore(Path("~/.reprise/cache.sqlite")).put(entry())
+    assert (tmp_path / ".reprise" / "cache.sqlite").is_file()
+
+
+def run_python(code: str, *arguments: str, unshare: bool = False) -> str:
+    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
+    if unshare:
+        command = ["unshare", "-m", "--", *command]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def can_mount() -> bool:
+    probe = ["unshare", "-m", "--", "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"]
+    try:
+        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+FILL = """
+    import resource, subprocess, sys
+    from pathlib import Path
+    from reprise.errors import StoreUnusable
+    from resources.sqlite_entry_store import SqliteEntryStore
+    from tests.cache_entries import NOW, entry, key_of
+
+    folder, how = Path(sys.argv[1]), sys.argv[2]
+    if how == "tmpfs":
+        options = ["-t", "tmpfs", "-o", "size=1m", "none"]
+        subprocess.run(["mount", *options, str(folder)], check=True)
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    store = SqliteEntryStore(folder / "cache.sqlite")
+    stored = 0
+    try:
+        for index in range(200):
+            store.put(entry(str(index), payload="x" * 20_000))
+            stored += 1
+    except StoreUnusable as error:
+        print(error)
+    assert 3 < stored < 200, stored
+    assert len(store) == stored
+    for index in range(stored):
+        assert store.get("p1", key_of(str(index)), now=NOW) is not None
+    print("reads go on")
+"""
+
+
+@pytest.mark.parametrize("how", ["tmpfs", "rlimit"])
+def test_a_full_disk_is_named_and_what_was_stored_stays_readable(tmp_path: Path, how: str) -> None:
+    if how == "tmpfs" and not can_mount():
+        pytest.skip("needs the right to mount; the case `rlimit` covers the same code")
+    out = run_python(FILL, str(tmp_path), how, unshare=how == "tmpfs")
+    assert "full" in out
+    assert "reads go on" in out
+
+
+def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip("needs the right to mount")
+    out = run_python(
+        """
+        import subprocess, sys
+        from pathlib import Path
+        from reprise.errors import StoreUnusable
+        from resources.sqlite_entry_store import SqliteEntryStore
+        from tests.cache_entries import entry
+
+        folder = Path(sys.argv[1])
+        SqliteEntryStore(folder / "old" / "cache.sqlite").put(entry())
+        subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+        for name in ("new", "old"):
+            try:
+                SqliteEntryStore(folder / name / "cache.sqlite").put(entry("b"))
+            except StoreUnusable as error:
+                print(name, error)
+        """,
+        str(tmp_path),
+        unshare=True,
+    ).splitlines()
+    assert [line.split()[0] for line in out] == ["new", "old"]
+    assert all("writable" in line for line in out)
+
+
+def test_a_full_disk_spares_the_history_that_was_there(tmp_path: Path) -> None:
+    out = run_python(
+        """
+        import resource, sys
+        from pathlib import Path
+        from reprise.errors import StoreUnusable
+        from resources.sqlite_projects import SqliteProjectRegistry
+        from tests.cache_entries import NOW
+
+        registry = SqliteProjectRegistry(Path(sys.argv[1]) / "metadata.sqlite")
+        registry.add_project("first", now=NOW)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            registry.add_project("second", now=NOW)
+        except StoreUnusable as error:
+            print(error)
+        print([project.name for project in registry.projects()])
+        """,
+        str(tmp_path),
+    )
+    assert "the disk failed or is full" in out
+    assert "['first']" in out
+
+
+def test_a_writer_that_is_killed_leaves_whole_entries_and_no_lock(tmp_path: Path) -> None:
+    code = """
+        import sys
+        from pathlib import Path
+        from resources.sqlite_entry_store import SqliteEntryStore
+        from tests.cache_entries import entry
+        store = SqliteEntryStore(Path(sys.argv[1]))
+        index = 0
+        while True:
+            store.put(entry(str(index % 300), payload=str(index) * 5000))
+            index += 1
+            print(index, flush=True)
+    """
+    path = tmp_path / "cache.sqlite"
+    for _ in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), str(path)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        with child.stdout:
+            for _ in range(40):
+                assert child.stdout.readline()
+            child.kill()
+            child.wait(timeout=30)
+        begun = time.monotonic()
+        store = SqliteEntryStore(path)
+        assert len(store) >= 40
+        for index in range(len(store)):
+            back = store.get("p1", key_of(str(index)), now=NOW)
+            assert back is not None
+            assert back.payload == back.payload[: len(back.payload) // 5000] * 5000
+        store.put(entry("after"))
+        store.delete("p1", key_of("after"), reason=CacheReason.INVALIDATED, now=NOW)
+        assert time.monotonic() - begun < 10
+        check = sqlite3.connect(path)
+        assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        check.close()
+    assert not (tmp_path / "cache.sqlite.damaged").exists()
+
+
+HAMMER = """
+    import sys
+    from pathlib import Path
+    from resources.sqlite_entry_store import SqliteEntryStore
+    from tests.cache_entries import NOW, entry, key_of
+    store = SqliteEntryStore(Path(sys.argv[1]))
+    sys.stdin.readline()
+    for index in range(50):
+        store.put(entry(f"{sys.argv[2]}-{index}", payload="x" * 22_000))
+        assert store.get("p1", key_of(f"{sys.argv[2]}-{index}"), now=NOW) is not None
+"""
+
+
+def test_eight_processes_that_make_and_fill_a_cache_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(HAMMER), str(path), str(number)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(8)
+    ]
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    errors = [child.communicate(timeout=120)[1] for child in children]
+    assert errors == [""] * 8
+    assert len(SqliteEntryStore(path)) == 400
+
+
+def test_a_forked_child_uses_connections_of_its_own(tmp_path: Path) -> None:
+    store = SqliteEntryStore(tmp_path / "cache.sqlite")
+    store.put(entry("parent"))
+    child = os.fork()
+    if child == 0:
+        store.put(entry("child"))
+        os._exit(0 if len(store) == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    store.put(entry("parent again"))
+    assert len(store) == 3
+
+
+def test_a_migration_keeps_the_entries_of_the_version_before(tmp_path: Path) -> None:
+    """The schema at version 1 as it was released; edit it never, or old caches break."""
+    path = tmp_path / "cache.sqlite"
+    store = SqliteEntryStore(path)
+    store.put(entry())
+    store.close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name, version FROM component").fetchall() == [
+        ("step cache", 1)
+    ]
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(entry)").fetchall()]
+    connection.close()
+    assert columns == [
+        *("id", "project_id", "cache_key", "schema_version", "workflow_id", "step_label"),
+        *("step_type", "agent_id", "run_id", "created_at", "expires_at", "payload_digest"),
+        *("artifacts", "field_digests", "usage", "seconds", "payload"),
+    ]
