@@ -7,6 +7,7 @@ choice; what cannot be used is left out with a note.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pydantic import JsonValue
 
@@ -201,7 +202,7 @@ def _parts(passage: Passage) -> list[Passage]:
         return [passage] if passage.part else []
     picture = (*passage.footage.source.black, *passage.footage.source.freeze)
     runs: list[list[SpokenWord]] = [[passage.words[0]]]
-    for before, word in zip(passage.words, passage.words[1:], strict=False):
+    for before, word in pairwise(passage.words):
         apart = (
             word.index != before.index + 1
             or word.start - before.end > PAUSE_SECONDS_MAX

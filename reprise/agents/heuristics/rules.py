@@ -1,0 +1,30 @@
+"""Which rule answers which agent type."""
+
+from collections.abc import Callable, Mapping
+
+from pydantic import JsonValue
+
+from reprise.agents.heuristics.audience import audience_analyst
+from reprise.agents.heuristics.brand import brand_analyst
+from reprise.agents.heuristics.content import content_analyst
+from reprise.agents.heuristics.director import director
+from reprise.agents.heuristics.hook import hook_analyst
+from reprise.agents.heuristics.material import Material
+from reprise.agents.heuristics.pacing_critic import pacing_critic
+from reprise.agents.heuristics.story_editor import story_editor
+from reprise.agents.heuristics.visual import visual_analyst
+
+REVISION = "1"
+"""Raised whenever a rule would answer the same inputs otherwise (specification C2)."""
+
+RULES: Mapping[str, Callable[[Material], JsonValue]] = {
+    "content_analyst": content_analyst,
+    "audience_analyst": audience_analyst,
+    "brand_analyst": brand_analyst,
+    "hook_analyst": hook_analyst,
+    "visual_analyst": visual_analyst,
+    "story_editor": story_editor,
+    "pacing_critic": pacing_critic,
+    "director": director,
+}
+"""Agent type → its rule."""

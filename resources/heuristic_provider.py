@@ -1,0 +1,55 @@
+"""The provider that needs no key, no network and no model: documented rules over the real inputs.
+
+Source: specification A5; the rules are in reprise/agents/heuristics.
+"""
+
+import json
+
+from reprise.agents.heuristics.material import material_of
+from reprise.agents.heuristics.rules import REVISION, RULES
+from reprise.errors import Cancelled as RunCancelled
+from reprise.errors import InputUnresolved, ProviderError
+from reprise.model.result import Usage
+from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
+
+MODEL = "heuristic-1"
+"""How results that it gave are labelled."""
+
+
+class HeuristicProvider:
+    """Answers each built-in agent type from the request's inputs; it spends nothing."""
+
+    def identity(self) -> ProviderIdentity:
+        """Return what of it belongs into a cache key."""
+        return ProviderIdentity(id="heuristic", kind="heuristic", model=MODEL, revision=REVISION)
+
+    def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
+        """Answer by the rule of the agent's type.
+
+        Raises:
+            ProviderError: There is no rule for this type, or the inputs lack what it reads.
+            Cancelled: The run is being stopped.
+        """
+        if cancelled():
+            message = "the run was stopped before the rules were applied"
+            raise RunCancelled(message)
+        agent = request.agent
+        rule = RULES.get(agent.agent_type)
+        if rule is None:
+            message = (
+                f"the heuristic provider has no rules for agent {agent.id!r} of type "
+                f"{agent.agent_type!r} (it knows {', '.join(RULES)}); choose another provider "
+                "with `--provider` or `inference_provider_id`"
+            )
+            raise ProviderError(message)
+        try:
+            answer = rule(material_of(request.inputs))
+        except InputUnresolved as error:
+            message = f"agent {agent.id!r}: {error}"
+            raise ProviderError(message) from error
+        return ModelReply(
+            text=json.dumps(answer, ensure_ascii=False),
+            finish_reason="stop",
+            usage=Usage(),
+            model=MODEL,
+        )
