@@ -43,6 +43,8 @@ CONTRAST_RATIO = 0.85
 BLOCK_FRAMES = 512
 """Frames that are searched at once."""
 
+_LUMA = slice(0, SIGNATURE_SIZE * 2 // 3)
+
 
 class TransitionKind(StrEnum):
     """How one shot becomes the next."""
@@ -91,6 +93,11 @@ class TransitionFinder:
         self._first = 0
         self._done = 0
         self._found: list[Transition] = []
+
+    @property
+    def held_frames(self) -> int:
+        """Frames that are kept at the moment."""
+        return self._held
 
     def add(self, signatures: Bytes, scores: Floats) -> None:
         """Add frames that follow those before; shapes (frames, SIGNATURE_SIZE) and (frames,)."""
@@ -141,6 +148,8 @@ def find_transitions(
 
 def hard_cuts(signatures: Bytes, scores: Floats, rate: float, threshold: float = 1.0) -> list[int]:
     """Return the frames at which a new shot starts at once; frame 0 is never among them."""
+    if len(scores) == 0:
+        return []
     reach = max(3, round(0.2 * rate))
     padded = np.pad(scores.astype(np.float64), reach, constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
@@ -163,7 +172,7 @@ def hard_cuts(signatures: Bytes, scores: Floats, rate: float, threshold: float =
 def dissolves(signatures: Bytes, rate: float, threshold: float = 1.0) -> list[Transition]:
     """Return the dissolves and fades; the index is the middle frame."""
     values = signatures.astype(np.int16)
-    contrast = signatures[:, : SIGNATURE_SIZE * 2 // 3].std(axis=1, dtype=np.float32)
+    contrast = signatures[:, _LUMA].std(axis=1, dtype=np.float32)
     candidates: list[_Windowed] = []
     for half in _half_lengths(rate):
         candidates += _dissolves_of(values, contrast, half, DISSOLVE_CHANGE_MIN * threshold)
@@ -235,7 +244,14 @@ def _is_gradual(values: NDArray[np.int16], index: int, half: int, change: float)
     steps = np.abs(np.diff(values[index - half : index + half + 1], axis=0)).mean(axis=1)
     if float(steps.max()) > max(0.45, 2.5 / half) * change:
         return False
-    return _area(values[index - half], values[index + half], 0.3 * change) >= 0.5
+    start, middle, end = (values[index + offset][_LUMA] for offset in (-half, 0, half))
+    if _area(start, end, 0.3 * change) < 0.5:
+        return False
+    # Without the quarter that changes most the contrast dips too, unless that quarter is a title.
+    difference = np.abs(end - start)
+    rest = difference <= np.percentile(difference, 75)
+    ends = (float(start[rest].var()) + float(end[rest].var())) / 2
+    return ends < 4.0 or float(middle[rest].var()) < 0.95 * ends
 
 
 def _dips(contrast: Floats, index: int, half: int) -> bool:
@@ -260,8 +276,7 @@ def _bend(values: NDArray[np.int16], index: int, half: int) -> float:
 
 def _area(before: NDArray[np.integer], after: NDArray[np.integer], least: float) -> float:
     """Return the share of luma blocks that change by more than `least`."""
-    blocks = np.s_[: SIGNATURE_SIZE * 2 // 3]
-    difference = after[blocks].astype(np.int16) - before[blocks].astype(np.int16)
+    difference = after[_LUMA].astype(np.int16) - before[_LUMA].astype(np.int16)
     return float((np.abs(difference) > least).mean())
 
 
