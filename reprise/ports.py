@@ -427,11 +427,11 @@ class RenderPlan(Value):
     height: int
     """Even."""
     title: str | None = None
-    """Text of a title card before the first cut; null for none."""
+    """Text of the title; null for none. It lies over the film's first seconds and adds no time."""
     title_seconds: float = 2.0
-    """Length of the title card."""
+    """How long the title shows."""
     captions: tuple[Caption, ...] = ()
-    """Burnt-in captions, on the film's clock (title card included)."""
+    """Burnt-in captions, on the film's clock."""
     loudness_lufs: float | None = -14.0
     """Wanted integrated loudness; null leaves it."""
     audio_fade_seconds: float = 0.03

@@ -32,7 +32,8 @@ _CAPTION_BOX = (0, 0, 0, 168)
 _TITLE_SCRIM = (0, 0, 0, 120)
 _LINE_HEIGHT = 1.28
 _NO_GLYPH = "\U0010fffe"
-_INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"])
+_INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Co", "Cn"])
+_COMBINING = frozenset(["Mn", "Me"])
 
 
 @dataclass(frozen=True)
@@ -146,9 +147,11 @@ class TextPainter:
                 kept.append(letter)
             elif letter.isspace():
                 kept.append(" ")
+            elif unicodedata.category(letter) in _INVISIBLE:
+                continue
             elif self._which(letter) is not None:
                 kept.append(letter)
-            elif unicodedata.category(letter) not in _INVISIBLE:
+            elif unicodedata.category(letter) not in _COMBINING:
                 missing.append(letter)
         return "".join(kept), "".join(dict.fromkeys(missing))
 

@@ -13,6 +13,8 @@ Measure = Callable[[str, int], float]
 """Width in pixels of a text set at a size."""
 
 ELLIPSIS = "…"
+TEXT_CHARS_MAX = 400
+"""More of a text is not even tried."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,13 @@ def set_text(text: str, measure: Measure, style: TextStyle) -> SetText:
         and len(given) > 1
     ):
         return SetText(given, style.size)
-    words = " ".join(given).split(" ")
+    words = " ".join(given)[:TEXT_CHARS_MAX].split(" ")
     lines: tuple[str, ...] = ()
-    for size in range(style.size, style.size_min - 1, -1):
-        lines = _balanced(words, functools.partial(_at_size, measure, size), style.width_max)
+    for size in _sizes(style):
+        at_size = functools.partial(_at_size, measure, size)
+        lines = _greedy(words, at_size, style.width_max)
         if len(lines) <= style.lines_max:
-            return SetText(lines, size)
+            return SetText(_balanced(words, at_size, lines, style.width_max), size)
     kept = list(lines[: style.lines_max])
     while kept[-1] and measure(kept[-1] + ELLIPSIS, style.size_min) > style.width_max:
         kept[-1] = kept[-1][:-1]
@@ -85,11 +88,19 @@ def _at_size(measure: Measure, size: int, text: str) -> float:
     return measure(text, size)
 
 
+def _sizes(style: TextStyle) -> list[int]:
+    """Return the sizes that are tried, in steps of a twentieth; the smallest comes last."""
+    step = max(1, style.size // 20)
+    return [*range(style.size, style.size_min, -step), style.size_min]
+
+
 def _balanced(
-    words: Sequence[str], measure: Callable[[str], float], width_max: float
+    words: Sequence[str],
+    measure: Callable[[str], float],
+    lines: tuple[str, ...],
+    width_max: float,
 ) -> tuple[str, ...]:
-    """Break words into as few lines as can be, then make the longest of them as short as can be."""
-    lines = _greedy(words, measure, width_max)
+    """Break words anew so that the longest of their lines is as short as can be."""
     low, high = width_max / 4, width_max
     for _ in range(12):
         middle = (low + high) / 2
