@@ -8,9 +8,6 @@ because mode bits do not bind root.
 import logging
 import os
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +20,7 @@ from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
 from tests.cache_entries import NOW, entry, key_of
-
-ROOT = Path(__file__).parents[2]
+from tests.child_process import can_mount, run_python, start_python
 
 MAKERS: dict[str, Callable[[Path], object]] = {
     "entries": SqliteEntryStore,
@@ -241,25 +237,6 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / ".reprise" / "cache.sqlite").is_file()
 
 
-def run_python(code: str, *arguments: str, unshare: bool = False) -> str:
-    command = [sys.executable, "-c", textwrap.dedent(code), *arguments]
-    if unshare:
-        command = ["unshare", "-m", "--", *command]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def can_mount() -> bool:
-    probe = ["unshare", "-m", "--", "mount", "-t", "tmpfs", "-o", "size=64k", "none", "/mnt"]
-    try:
-        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
 FILL = """
     import resource, subprocess, sys
     from pathlib import Path
@@ -293,7 +270,7 @@ FILL = """
 def test_a_full_disk_is_named_and_what_was_stored_stays_readable(tmp_path: Path, how: str) -> None:
     if how == "tmpfs" and not can_mount():
         pytest.skip("needs the right to mount; the case `rlimit` covers the same code")
-    out = run_python(FILL, str(tmp_path), how, unshare=how == "tmpfs")
+    out = run_python(FILL, str(tmp_path), how, own_mounts=how == "tmpfs")
     assert "full" in out
     assert "reads go on" in out
 
@@ -320,7 +297,7 @@ def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
                 print(name, error)
         """,
         str(tmp_path),
-        unshare=True,
+        own_mounts=True,
     ).splitlines()
     assert [line.split()[0] for line in out] == ["new", "old"]
     assert all("writable" in line for line in out)
@@ -365,17 +342,11 @@ def test_a_writer_that_is_killed_leaves_whole_entries_and_no_lock(tmp_path: Path
     """
     path = tmp_path / "cache.sqlite"
     for _ in range(3):
-        child = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(code), str(path)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        with child.stdout:
+        with start_python(code, str(path)) as child:
+            assert child.stdout is not None
             for _ in range(40):
                 assert child.stdout.readline()
             child.kill()
-            child.wait(timeout=30)
         begun = time.monotonic()
         store = SqliteEntryStore(path)
         assert len(store) >= 40
@@ -407,16 +378,7 @@ HAMMER = """
 
 def test_eight_processes_that_make_and_fill_a_cache_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "cache.sqlite"
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(HAMMER), str(path), str(number)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(8)
-    ]
+    children = [start_python(HAMMER, str(path), str(number)) for number in range(8)]
     for child in children:
         assert child.stdin is not None
         child.stdin.write("go\n")
