@@ -102,8 +102,10 @@ def film_rate(average: Fraction | None, base: Fraction | None, *, variable: bool
         return Fraction(25)
     average = average if average else known[0]
     if not variable:
+        # An average over a short length may be off by a frame; the guess from all times is not.
         near = base is not None and base > 0 and abs(average - base) / base < Fraction(1, 200)
-        return _standard(base if near and base is not None else average)
+        known_average = _standard(average) in STANDARD_RATES
+        return _standard(base if near and base is not None and not known_average else average)
     if base is not None and average <= base <= RATE_MAX:
         return _standard(base)
     above = [rate for rate in STANDARD_RATES if rate * Fraction(1001, 1000) >= average]

@@ -115,13 +115,14 @@ def repair_words(spoken: Sequence[SpokenWord], duration_seconds: float) -> list[
     words = _placed(_merged(spoken), duration_seconds)
     repaired: list[Word] = []
     earliest = 0.0
+    least = min(WORD_SECONDS_MIN, duration_seconds / max(len(words), 1))
     for index, word in enumerate(words):
         assert word.start_seconds is not None
         assert word.end_seconds is not None
         # Room for the words that follow, so that the last ones still fit into the media.
-        latest = duration_seconds - WORD_SECONDS_MIN * (len(words) - index)
-        start = max(min(max(word.start_seconds, earliest), latest), earliest)
-        end = max(min(word.end_seconds, duration_seconds), start + WORD_SECONDS_MIN)
+        latest = duration_seconds - least * (len(words) - index - 1)
+        start = min(max(word.start_seconds, earliest), latest - least)
+        end = min(max(word.end_seconds, start + least), latest)
         earliest = end
         repaired.append(
             Word(
