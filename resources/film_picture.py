@@ -142,7 +142,7 @@ def encode_picture(
             duration_seconds=float(job.unit.frame_count / job.unit.cut.film_rate),
             purpose=f"encoding {job.name}",
         )
-        found = decoded_frames(part)
+        found = decoded_frames(part, cancelled)
         if found != job.unit.frame_count:
             message = (
                 f"Of {job.name} only {found} of {job.unit.frame_count} frames could be read from "

@@ -234,11 +234,17 @@ class _Run:
                 pool.submit(self._encode_one, name, number, job, unit_count)
                 for name, (number, job) in missing.items()
             ]
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            if any(future.exception() is not None for future in done):
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if any(future.exception() is not None for future in done):
+                    self._failed.set()
+            except BaseException:
+                # An interrupt: leaving the pool waits for its threads, so they must stop first.
                 self._failed.set()
-                for future in futures:
-                    future.cancel()
+                raise
+            finally:
+                if self._failed.is_set():
+                    pool.shutdown(wait=False, cancel_futures=True)
         _raise_first(futures)
 
     def _encode_one(self, name: str, number: int, job: PictureJob, unit_count: int) -> None:

@@ -17,11 +17,17 @@ import av
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import MediaError
-from reprise.media.timeline import AUDIO_RATE_HZ, FilmClock
+from reprise.media.timeline import AUDIO_RATE_HZ, FilmClock, PlacedCut
+from reprise.ports import Cancelled
 
 AAC_FRAME_SAMPLES = 1024
 """What AAC rounds a length up to."""
+
+
+CANCEL_FRAMES = 16
+"""Frames that are decoded between two looks at whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +40,22 @@ class FilmFacts:
     """Audio samples."""
 
 
-def decoded_frames(path: Path) -> int:
+def decoded_frames(path: Path, cancelled: Cancelled) -> int:
     """Decode a unit's picture whole and return its frames; 0 when nothing was encoded.
 
     Raises:
         MediaError: It does not decode.
+        Cancelled: The run is being stopped.
     """
+    count = 0
     try:
         with av.open(str(path)) as container:
-            return sum(1 for _ in container.decode(video=0)) if container.streams.video else 0
+            for _ in container.decode(video=0) if container.streams.video else ():
+                count += 1
+                if count % CANCEL_FRAMES == 0 and cancelled():
+                    message = "Stopped while checking a render unit"
+                    raise RunCancelled(message)
+            return count
     except (av.FFmpegError, OSError) as error:
         message = f"The render unit {path.name!r} does not decode: {error}"
         raise MediaError(message) from error
@@ -79,7 +92,6 @@ def verify_film(path: Path, units: Sequence[Path], clock: FilmClock) -> FilmFact
     """
     try:
         frame_count = _check_picture(path, units, clock)
-        _check_joints(path, units, clock)
     except (av.FFmpegError, OSError, IndexError) as error:
         message = f"The film does not read back: {error}"
         raise MediaError(message) from error
@@ -94,31 +106,20 @@ def verify_film(path: Path, units: Sequence[Path], clock: FilmClock) -> FilmFact
 
 
 def _check_picture(path: Path, units: Sequence[Path], clock: FilmClock) -> int:
-    with av.open(str(path)) as film:
+    """Compare the film's packets with those of its units, and decode where each unit begins."""
+    times: list[int] = []
+    with av.open(str(path)) as film, av.open(str(path)) as seeking:
         stream = film.streams.video[0]
-        extradata = stream.codec_context.extradata
         ticks = 1 / (clock.rate * Fraction(stream.time_base or 1))
         packets = _packets(film, stream)
-        times: list[int] = []
         for unit, cut in zip(units, clock.cuts, strict=True):
             with av.open(str(unit)) as part:
-                part_stream = part.streams.video[0]
-                if part_stream.codec_context.extradata != extradata:
-                    message = f"Cut {cut.index + 1} was encoded with other parameters than the film"
+                _check_unit(part, stream, packets, cut, times)
+                part.seek(0)
+                seeking.seek(int(cut.film_start_frame * ticks), stream=seeking.streams.video[0])
+                if _next_frame(seeking) != _next_frame(part):
+                    message = f"The film's frame {cut.film_start_frame} is not its unit's first one"
                     raise MediaError(message)
-                count = 0
-                for digest, _ in _packets(part, part_stream):
-                    found, time = next(packets, ("", 0))
-                    count += 1
-                    if found != digest:
-                        message = (
-                            f"The film differs from its unit in cut {cut.index + 1}, packet {count}"
-                        )
-                        raise MediaError(message)
-                    times.append(time)
-            if count != cut.film_frames:
-                message = f"Cut {cut.index + 1} has {count} frames instead of {cut.film_frames}"
-                raise MediaError(message)
         surplus = sum(1 for _ in packets)
     if surplus:
         message = f"The film has {surplus} frames more than its {len(times)}"
@@ -130,17 +131,29 @@ def _check_picture(path: Path, units: Sequence[Path], clock: FilmClock) -> int:
     return len(times)
 
 
-def _check_joints(path: Path, units: Sequence[Path], clock: FilmClock) -> None:
-    """Decode the first frame of each unit, in the film by seeking and in the unit, and compare."""
-    with av.open(str(path)) as film:
-        stream = film.streams.video[0]
-        ticks = 1 / (clock.rate * Fraction(stream.time_base or 1))
-        for unit, cut in zip(units, clock.cuts, strict=True):
-            film.seek(int(cut.film_start_frame * ticks), stream=stream)
-            with av.open(str(unit)) as part:
-                if _next_frame(film) != _next_frame(part):
-                    message = f"The film's frame {cut.film_start_frame} is not its unit's first one"
-                    raise MediaError(message)
+def _check_unit(
+    part: InputContainer,
+    film_stream: VideoStream,
+    packets: Iterator[tuple[str, int]],
+    cut: PlacedCut,
+    times: list[int],
+) -> None:
+    """Compare a unit's packets with the film's next ones, whose times are added to `times`."""
+    stream = part.streams.video[0]
+    if stream.codec_context.extradata != film_stream.codec_context.extradata:
+        message = f"Cut {cut.index + 1} was encoded with other parameters than the film"
+        raise MediaError(message)
+    count = 0
+    for digest, _ in _packets(part, stream):
+        found, time = next(packets, ("", 0))
+        count += 1
+        if found != digest:
+            message = f"The film differs from its unit in cut {cut.index + 1}, packet {count}"
+            raise MediaError(message)
+        times.append(time)
+    if count != cut.film_frames:
+        message = f"Cut {cut.index + 1} has {count} frames instead of {cut.film_frames}"
+        raise MediaError(message)
 
 
 def _next_frame(container: InputContainer) -> str:
