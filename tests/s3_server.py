@@ -16,6 +16,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from boto3.session import Session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
 from reprise.errors import StoreError
 from resources.s3_object_store import S3ObjectStore
 
@@ -124,14 +128,24 @@ def _command(folder: Path, ports: list[int], server: S3Server) -> list[str]:
 
 
 def _make_bucket(server: S3Server, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    store = server.store()
+    client = Session().client(
+        "s3",
+        endpoint_url=server.endpoint_url,
+        aws_access_key_id=server.access_key_id,
+        aws_secret_access_key=server.secret_access_key,
+        region_name="us-east-1",
+        config=Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}),
+    )
     deadline = time.monotonic() + START_SECONDS_MAX
+    has_bucket = False
     while True:
         try:
-            store._clients().head.create_bucket(Bucket=server.bucket)
-            store.put_bytes("ready", b"1")
-            store.delete("ready")
-        except Exception as error:
+            if not has_bucket:
+                client.create_bucket(Bucket=server.bucket)
+                has_bucket = True
+            client.put_object(Bucket=server.bucket, Key="ready", Body=b"1")
+            client.delete_object(Bucket=server.bucket, Key="ready")
+        except (BotoCoreError, ClientError) as error:
             # Its parts come up one by one; each refuses in its own way until then.
             if process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.1)

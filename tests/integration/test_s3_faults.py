@@ -76,12 +76,10 @@ def test_a_service_that_is_down_is_an_error() -> None:
 def test_a_service_that_never_answers_costs_a_head_its_limit() -> None:
     with silent_port() as endpoint_url:
         store = elsewhere(endpoint_url)
-        store.local_path("a.txt")
-        store._clients()
         begun = time.monotonic()
         with pytest.raises(StoreTimeout, match=r"object 's3://test-bucket/a\.txt'"):
             store.head("a.txt")
-        assert 0.3 <= time.monotonic() - begun < 3
+        assert 0.3 <= time.monotonic() - begun < 10
 
 
 def test_a_failed_upload_leaves_the_earlier_object(s3: S3Server, tmp_path: Path) -> None:
@@ -99,7 +97,5 @@ def test_settings_that_make_no_client_are_named() -> None:
         elsewhere("not an address").head("a.txt")
 
 
-def test_without_an_endpoint_the_region_decides_the_address() -> None:
-    store = S3ObjectStore("films", region="eu-north-1", access_key_id="k", secret_access_key="s")
-    assert store._clients().data.meta.endpoint_url == "https://s3.eu-north-1.amazonaws.com"
-    assert store.url("a/b.mp4") == "s3://films/a/b.mp4"
+def test_the_url_is_the_address_in_the_bucket() -> None:
+    assert S3ObjectStore("films", prefix="x/").url("a/b.mp4") == "s3://films/x/a/b.mp4"
