@@ -1,0 +1,406 @@
+"""The OpenAI-compatible adapter against a loopback server that speaks the protocol."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from reprise.agents.loop import AgentTask, run_agent
+from reprise.errors import Cancelled, ProviderError
+from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
+from reprise.model.result import Usage
+from reprise.ports import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
+from reprise.tools.catalog import tool_schemas
+from resources.openai_provider import OpenAICompatibleProvider
+
+KEY = "sk-test-0123456789"
+Responder = Callable[["Endpoint", dict[str, Any]], None]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers each POST by the server's responder and keeps what was asked."""
+
+    server: "EndpointServer"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.asked.append((self.path, headers, body))
+        self.server.responder(self, body)
+
+    def answer(
+        self, body: JsonValue, *, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class EndpointServer(ThreadingHTTPServer):
+    """A server whose responder a test sets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Endpoint)
+        self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.responder: Responder = lambda endpoint, _: endpoint.answer(completion("hello"))
+        self.release = threading.Event()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+@pytest.fixture
+def server() -> Iterator[EndpointServer]:
+    server = EndpointServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.release.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def provider(server: EndpointServer) -> Iterator[OpenAICompatibleProvider]:
+    provider = OpenAICompatibleProvider(
+        "local", base_url=server.base_url, api_key=KEY, model="tiny-1", timeout_seconds=10
+    )
+    yield provider
+    provider.close()
+
+
+def completion(
+    text: str | None, *, finish: str = "stop", tool_calls: list[JsonValue] | None = None
+) -> JsonValue:
+    message: dict[str, JsonValue] = {"role": "assistant", "content": text}
+    if tool_calls:
+        message["tool_calls"] = tool_calls
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "model": "tiny-1-2026",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "total_tokens": 120,
+            "prompt_tokens_details": {"cached_tokens": 60},
+            "completion_tokens_details": {"reasoning_tokens": 5},
+        },
+    }
+
+
+def agent(**changes: Any) -> AgentDefinition:
+    values: dict[str, Any] = {
+        "id": "tester",
+        "agent_type": "tester",
+        "system_prompt": "You test.",
+        "parameters": ModelParameters(temperature=0.2, seed=7, max_output_tokens=64),
+    }
+    return AgentDefinition(**{**values, **changes})
+
+
+def request(**changes: Any) -> ModelRequest:
+    values: dict[str, Any] = {
+        "agent": agent(),
+        "system_prompt": "You test.",
+        "messages": (Message(role="user", content="Hi"),),
+        "timeout_seconds": 10.0,
+    }
+    return ModelRequest(**{**values, **changes})
+
+
+def never() -> bool:
+    return False
+
+
+def test_a_reply_carries_text_model_finish_reason_and_usage_in_the_normal_form(
+    provider: OpenAICompatibleProvider,
+) -> None:
+    reply = provider.complete(request(), cancelled=never)
+    assert reply.text == "hello"
+    assert reply.model == "tiny-1-2026"
+    assert reply.finish_reason == "stop"
+    assert reply.usage == Usage(
+        input_uncached=40, cache_read=60, output=20, reasoning=5, calls=1, cost_micros=None
+    )
+
+
+def test_the_request_holds_prompt_messages_sampling_and_bound(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    provider.complete(request(), cancelled=never)
+    path, headers, body = server.asked[0]
+    assert path == "/v1/chat/completions"
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert body == {
+        "model": "tiny-1",
+        "messages": [
+            {"role": "system", "content": "You test."},
+            {"role": "user", "content": "Hi"},
+        ],
+        "max_tokens": 64,
+        "temperature": 0.2,
+        "seed": 7,
+    }
+
+
+def test_the_agents_own_model_goes_before_the_providers(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    own = agent(parameters=ModelParameters(model="big-2"))
+    provider.complete(request(agent=own), cancelled=never)
+    assert server.asked[0][2]["model"] == "big-2"
+
+
+def test_a_schema_is_sent_as_response_format_unless_switched_off(server: EndpointServer) -> None:
+    schema: dict[str, JsonValue] = {"type": "object"}
+    named = request(agent=agent(output_schema_name="thing"), output_schema=schema)
+    for structured in (True, False):
+        provider = OpenAICompatibleProvider(
+            "local", base_url=server.base_url, structured_output=structured
+        )
+        provider.complete(named, cancelled=never)
+        provider.close()
+    assert server.asked[0][2]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "thing", "schema": {"type": "object"}, "strict": False},
+    }
+    assert "response_format" not in server.asked[1][2]
+
+
+def test_nothing_of_openais_environment_is_used(
+    server: EndpointServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-from-the-environment")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-from-the-environment")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-from-the-environment")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
+    provider = OpenAICompatibleProvider("local", base_url=server.base_url)
+    provider.complete(request(), cancelled=never)
+    provider.close()
+    headers = server.asked[0][1]
+    assert "from-the-environment" not in json.dumps(headers)
+    assert "authorization" not in headers, "an endpoint without a key gets none"
+
+
+def test_tool_calls_go_there_and_back(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    call: JsonValue = {
+        "id": "call_9",
+        "type": "function",
+        "function": {"name": "read_project_file", "arguments": '{"name": "brief.md"}'},
+    }
+
+    def respond(endpoint: Endpoint, body: dict[str, Any]) -> None:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            endpoint.answer(completion("it says: " + json.loads(last["content"])["text"]))
+        else:
+            endpoint.answer(completion(None, finish="tool_calls", tool_calls=[call]))
+
+    server.responder = respond
+    reader = agent(tool_groups=frozenset({ToolGroup.PROJECT_READ}))
+    inputs = AgentInputs(documents=(ProjectDocument(name="brief.md", text="Be brief."),))
+    answer = run_agent(AgentTask(agent=reader, inputs=inputs), provider, cancelled=never)
+    assert answer.output == "it says: Be brief."
+    assert answer.turns == 2
+    assert answer.usage.tokens == 240
+    offered = [tool["function"]["name"] for tool in server.asked[0][2]["tools"]]
+    assert offered == ["list_project_files", "read_project_file"]
+    assistant = server.asked[1][2]["messages"][-2]
+    assert assistant["content"] is None
+    assert assistant["tool_calls"] == [call]
+    assert server.asked[1][2]["messages"][-1]["tool_call_id"] == "call_9"
+
+
+def test_an_endpoint_without_tools_is_offered_none_and_the_log_says_so(
+    server: EndpointServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = OpenAICompatibleProvider("local", base_url=server.base_url, native_tools=False)
+    with caplog.at_level(logging.WARNING):
+        provider.complete(request(tools=tool_schemas([ToolGroup.PROJECT_READ])), cancelled=never)
+    provider.close()
+    assert "tools" not in server.asked[0][2]
+    assert "calls no tools: agent tester answers without list_project_files" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("status", "transient"),
+    [(400, False), (401, False), (404, False), (408, True), (429, True), (500, True), (503, True)],
+)
+def test_a_status_says_whether_to_try_again(
+    server: EndpointServer, provider: OpenAICompatibleProvider, status: int, transient: bool
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer(
+        {"error": {"message": "no such luck", "code": "x"}}, status=status
+    )
+    with pytest.raises(ProviderError, match=rf"'local' answered {status}: no such luck") as caught:
+        provider.complete(request(), cancelled=never)
+    assert caught.value.transient is transient
+    assert len(server.asked) == 1, "the loop retries, the adapter does not"
+
+
+def test_a_429_for_want_of_money_is_final(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer(
+        {"error": {"message": "pay first", "code": "insufficient_quota"}}, status=429
+    )
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(request(), cancelled=never)
+    assert caught.value.transient is False
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"Retry-After": "7"}, 7.0, 7.0),
+        ({"Retry-After-Ms": "1500"}, 1.5, 1.5),
+        ({"Retry-After": format_datetime(datetime.now(UTC) + timedelta(hours=1))}, 3000.0, 3600.0),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(
+    server: EndpointServer,
+    provider: OpenAICompatibleProvider,
+    headers: dict[str, str],
+    low: float,
+    high: float,
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer({}, status=429, headers=headers)
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(request(), cancelled=never)
+    after = caught.value.retry_after_seconds
+    assert after is not None
+    assert low <= after <= high
+
+
+def test_the_loop_tries_again_after_a_429_and_counts_it(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    def respond(endpoint: Endpoint, _: dict[str, Any]) -> None:
+        if len(server.asked) == 1:
+            endpoint.answer({}, status=429, headers={"Retry-After": "0"})
+        else:
+            endpoint.answer(completion("at last"))
+
+    server.responder = respond
+    answer = run_agent(AgentTask(agent=agent()), provider, cancelled=never)
+    assert (answer.output, answer.retries, answer.turns) == ("at last", 1, 1)
+
+
+def test_the_key_is_in_no_error_and_no_identity(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer(
+        {"error": {"message": f"Incorrect API key provided: {KEY}."}}, status=401
+    )
+    with pytest.raises(ProviderError) as caught:
+        provider.complete(request(), cancelled=never)
+    assert str(caught.value) == (
+        "provider 'local' answered 401: Incorrect API key provided: ***.; "
+        "check the provider's `api_key`"
+    )
+    assert KEY not in provider.identity().model_dump_json()
+
+
+def test_credentials_in_the_address_are_not_in_the_identity() -> None:
+    provider = OpenAICompatibleProvider("x", base_url="https://me:secret@host.example:8443/v1?k=1")
+    assert provider.identity().endpoint == "https://host.example:8443/v1"
+
+
+def test_a_silent_endpoint_runs_into_the_deadline(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    server.responder = lambda endpoint, _: _hold(server)
+    began = time.monotonic()
+    with pytest.raises(
+        ProviderError, match=r"no answer from http://127\.0\.0\.1:\d+/v1 within"
+    ) as e:
+        provider.complete(request(timeout_seconds=0.3), cancelled=never)
+    assert e.value.transient is True
+    assert time.monotonic() - began < 5
+
+
+def test_a_stopped_run_gives_the_call_up_at_once(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    server.responder = lambda endpoint, _: _hold(server)
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        provider.complete(request(), cancelled=lambda: bool(server.asked))
+    assert time.monotonic() - began < 5
+
+
+def test_no_endpoint_at_all_is_transient_and_says_what_to_check() -> None:
+    provider = OpenAICompatibleProvider("gone", base_url="http://127.0.0.1:9/v1")
+    with pytest.raises(ProviderError, match="'gone': no connection to http") as e:
+        provider.complete(request(), cancelled=never)
+    provider.close()
+    assert e.value.transient is True
+
+
+def test_an_answer_without_a_message_is_an_error(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer({"choices": []})
+    with pytest.raises(ProviderError, match="holds no message"):
+        provider.complete(request(), cancelled=never)
+
+
+def test_a_lone_surrogate_in_a_message_does_not_break_the_request(
+    server: EndpointServer, provider: OpenAICompatibleProvider
+) -> None:
+    messages = (
+        Message(role="user", content="broken \ud83d here"),
+        Message(
+            role="assistant",
+            content="",
+            tool_calls=(ToolCall(id="a", name="list_project_files", arguments='{"x": "\ud800"}'),),
+        ),
+        Message(role="tool", content="{}", tool_call_id="a"),
+    )
+    provider.complete(request(messages=messages), cancelled=never)
+    assert server.asked[0][2]["messages"][1]["content"] == "broken ? here"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("eos", "other"),
+        ("stop", "stop"),
+    ],
+)
+def test_finish_reasons_are_translated(
+    server: EndpointServer, provider: OpenAICompatibleProvider, said: str, reason: str
+) -> None:
+    server.responder = lambda endpoint, _: endpoint.answer(completion("x", finish=said))
+    assert provider.complete(request(), cancelled=never).finish_reason == reason
+
+
+def _hold(server: EndpointServer) -> None:
+    server.release.wait(30)
