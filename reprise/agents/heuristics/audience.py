@@ -17,8 +17,7 @@ INTERESTS_MAX = 10
 SECONDS_MAX = 600
 LONG_WORD = 9
 ABOUT_THE_FILM = frozenset(
-    stem(word)
-    for word in "second seconds minute minutes promo video clip trailer title length".split(" ")
+    stem(word) for word in ("seconds", "minutes", "promo", "video", "clip", "trailer", "length")
 )
 """Terms of a brief that speak of the film to be made, not of what its viewers care about."""
 

@@ -36,6 +36,9 @@ THOUGHT_GAP_SECONDS = 1.5
 LEANING = 0.75
 """Share of its worth that a thought keeps which leans on what may not be shown."""
 HOOK_SECONDS_MAX = 8.0
+GOOD = 0.5
+"""From this score on, a part of a sentence's worth is named as a reason."""
+REASONS_MAX = 3
 ENOUGH = 0.92
 """Share of the wanted length that is enough."""
 TOO_MUCH = 1.08
@@ -151,7 +154,7 @@ def _usable_head(group: Sequence[Line], avoided: frozenset[str]) -> list[Line]:
 
 
 def _worths(material: Material) -> dict[str, tuple[float, str]]:
-    """Return the worth of each sentence, and the part that speaks most for it."""
+    """Return the worth of each sentence, and what speaks for it."""
     content = scores(material.answer("content_analyst"), "key_moments", "sentence_id")
     content = content or line_scores(material.lines)
     audience = scores(material.answer("audience_analyst"), "relevant_sentences", "sentence_id")
@@ -160,20 +163,31 @@ def _worths(material: Material) -> dict[str, tuple[float, str]]:
     used = rows(material.answer("brand_analyst"), "words_to_use")
     brand = {name for row in used for name in texts(row.get("sentence_ids"))}
     asked = set(terms(material.request))
+    about = _reasons(material.answer("content_analyst"), "key_moments")
     worths: dict[str, tuple[float, str]] = {}
     for line in material.lines:
         shot = line.shot
+        picture = looks.get(shot.id, 0.2) if shot else 0.0
         parts = [
-            (0.35 * content.get(line.id, 0.1), "carries the content"),
-            (0.2 * audience.get(line.id, 0.0), "speaks to the audience of the brief"),
-            (0.15 * hooks.get(line.id, 0.0), "makes one curious"),
-            (0.1 * (looks.get(shot.id, 0.2) if shot else 0.0), "has a good picture"),
-            (0.1 * (line.id in brand), "uses the brand's own words"),
-            (0.2 * bool(asked & set(terms(line.text))), "answers the request"),
-            (0.1 * _is_call(line), "calls to action"),
+            (0.15, hooks.get(line.id, 0.0), "makes one curious"),
+            (0.2, float(bool(asked & set(terms(line.text)))), "answers the request"),
+            (0.1, float(_is_call(line)), "calls to action"),
+            (0.2, audience.get(line.id, 0.0), "speaks to the audience of the brief"),
+            (0.1, float(line.id in brand), "uses the brand's own words"),
+            (0.35, content.get(line.id, 0.1), about.get(line.id, "carries the content")),
+            (0.1, picture, "has a good picture"),
         ]
-        worths[line.id] = (sum(part[0] for part in parts), max(parts)[1])
+        said = [why for _, score, why in parts if score >= GOOD][:REASONS_MAX]
+        worth = sum(weight * score for weight, score, _ in parts)
+        worths[line.id] = (worth, ", ".join(said) or "continues the thought")
     return worths
+
+
+def _reasons(answer: Mapping[str, JsonValue], name: str) -> dict[str, str]:
+    """Return sentence id → the reason that an analyst gave for it."""
+    return {
+        str(row.get("sentence_id")): clip(str(row.get("reason")), 90) for row in rows(answer, name)
+    }
 
 
 def _is_call(line: Line) -> bool:
@@ -217,7 +231,7 @@ def _chosen(
 def _cut(thought: Thought, *, opener: bool = False) -> JsonValue:
     what = f"opens the film: {thought.why}" if opener else thought.why
     reason = f"{what} (worth {thought.worth:.2f})"
-    return {"sentence_ids": thought.ids, "shot_ids": [], "reason": reason}
+    return {"sentence_ids": thought.ids, "shot_ids": [], "reason": clip(reason, 240)}
 
 
 def _picture_story(material: Material, frame: LengthFrame) -> JsonValue:
