@@ -49,7 +49,14 @@ def describe_errors(model: type[BaseModel], error: ValidationError) -> list[tupl
         model: The model that was to be made.
         error: What pydantic raised.
     """
-    return [(tuple(item["loc"]), _describe(model, item)) for item in error.errors()]
+    items = error.errors()
+    paths: list[Path] = [tuple(item["loc"]) for item in items]
+    # Where items of a list are wrong, pydantic also says that the list is too short.
+    return [
+        (path, _describe(model, item))
+        for path, item in zip(paths, items, strict=True)
+        if not any(len(other) > len(path) and other[: len(path)] == path for other in paths)
+    ]
 
 
 def fields_at(model: type[BaseModel], path: Path) -> tuple[str, ...]:
