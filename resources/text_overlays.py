@@ -106,7 +106,7 @@ class TextPainter:
         block = round(placed.size * _LINE_HEIGHT) * len(placed.lines)
         top = round(height * 0.42 - block / 2)
         self._lines(draw, placed, width / 2, top)
-        rule_width, rule_height = round(width * 0.08), max(2, round(height * 0.006))
+        rule_width, rule_height = round(width * 0.08), max(2, round(min(width, height) * 0.006))
         rule_top = top + block + round(placed.size * 0.35)
         rule_left = (width - rule_width) // 2
         draw.rectangle(
