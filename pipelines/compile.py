@@ -113,7 +113,6 @@ def compile_workflow(
     job = dg.define_asset_job(
         workflow.slug,
         selection=dg.AssetSelection.groups(workflow.slug),
-        partitions_def=PROJECTS,
         description=workflow.description or None,
         tags={"reprise/workflow": workflow.id},
     )
@@ -169,7 +168,7 @@ def _request_record(
         body_digest=services.bodies.put(project_id, text),
     )
     record = StepRecord(
-        run_id=context.run_id,
+        run_id=context.run.run_id,
         workflow_id=workflow.id,
         project_id=project_id,
         order=0,
@@ -178,7 +177,7 @@ def _request_record(
         type=None,
         status=StepStatus.SUCCEEDED,
         reference=StepReference(
-            workflow_id=workflow.id, project_id=project_id, run_id=context.run_id, seen=seen
+            workflow_id=workflow.id, project_id=project_id, run_id=context.run.run_id, seen=seen
         ),
         started_at=now,
         finished_at=now,
@@ -237,17 +236,17 @@ def _step_run(
     references: Sequence[StepReference],
 ) -> StepRun:
     options = run_options(context.run, workflow)
-    stop = cancellation(context.run_id)
+    stop = cancellation(context.run.run_id)
     log: Callable[[str], None] = context.log.info
     return StepRun(
         workflow=workflow,
         step=step,
         project_id=context.partition_key,
-        run_id=context.run_id,
+        run_id=context.run.run_id,
         history=merged_history(references),
         cache_mode=options.cache,
         provider_id=options.provider,
-        progress=Throttled(log, run_id=context.run_id, label=step.label),
+        progress=Throttled(log, run_id=context.run.run_id, label=step.label),
         cancelled=stop.is_set,
     )
 

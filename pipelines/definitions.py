@@ -52,6 +52,7 @@ from resources.local_object_store import LocalObjectStore
 from resources.s3_object_store import S3ObjectStore
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
+from resources.speech_model import SpeechModelLocator
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
@@ -156,9 +157,8 @@ class Wiring:
     def speech(self) -> SpeechRecognizer:
         """Recognises speech."""
         speech = self.settings.speech
-        return FasterWhisperSpeech(
-            model=speech.model, cache_dir=self.home / "models", cpu_threads=speech.cpu_threads
-        )
+        locator = SpeechModelLocator(speech.model, self.home / "models")
+        return FasterWhisperSpeech(locator, threads=speech.cpu_threads)
 
     @cached_property
     def renderer(self) -> FilmRenderer:
@@ -195,6 +195,10 @@ class Wiring:
         if provider_id not in self._providers:
             self._providers[provider_id] = self._make_provider(provider_id)
         return self._providers[provider_id]
+
+    def use_provider(self, provider_id: str, provider: ModelProvider) -> None:
+        """Answer with this provider under an id, whatever the settings say of it."""
+        self._providers[provider_id] = provider
 
     def _make_provider(self, provider_id: str) -> ModelProvider:
         if provider_id == "heuristic":

@@ -3,6 +3,7 @@
 Source: specification W7, V15.
 """
 
+import codecs
 import mimetypes
 from pathlib import Path
 
@@ -65,9 +66,10 @@ def media_kind(path: Path, name: str) -> tuple[MediaKind, str]:
 def _is_text(head: bytes) -> bool:
     if not head or b"\0" in head:
         return False
+    # The head may end inside a character; a decoder that may go on forgives that.
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        # The last character may be cut by the size of the head.
-        head[: len(head) - 3 if len(head) == HEAD_BYTES else len(head)].decode("utf-8")
+        decoder.decode(head, final=len(head) < HEAD_BYTES)
     except UnicodeDecodeError:
         return False
     return True

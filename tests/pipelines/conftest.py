@@ -10,4 +10,5 @@ from tests.pipelines.engine import Engine
 def engine(tmp_path: Path) -> Iterator[Engine]:
     made = Engine(tmp_path)
     yield made
+    print("\n".join(made.failures))
     made.instance.dispose()

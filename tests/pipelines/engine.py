@@ -62,13 +62,14 @@ class Engine:
         (root / "dagster").mkdir()
         self.instance = dg.DagsterInstance.local_temp(str(root / "dagster"))
         self.rule = RuleProvider()
+        self.failures: list[str] = []
         self.wiring = self.fresh()
 
     def fresh(self) -> Wiring:
         """Return a new wiring, as a new process would have it; it becomes the current one."""
         settings = Settings(home=self.root / "home", workflows_dir=self.workflows, provider="rule")
         wiring = Wiring(settings)
-        wiring._providers["rule"] = self.rule
+        wiring.use_provider("rule", self.rule)
         self.wiring = wiring
         return wiring
 
@@ -141,7 +142,9 @@ class Engine:
 
     def execute(self, job: dg.JobDefinition, run: dg.DagsterRun) -> dg.DagsterRun:
         """Execute a run that was created."""
-        list(execute_run_iterator(InMemoryJob(job), run, self.instance))
+        for event in execute_run_iterator(InMemoryJob(job), run, self.instance):
+            if event.is_step_failure:
+                self.failures.append(event.step_failure_data.error_display_string)
         done = self.instance.get_run_by_id(run.run_id)
         assert done is not None
         return done

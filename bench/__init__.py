@@ -1,0 +1,1 @@
+"""Figures: each script prints its table and its verdict; none is part of the test suite."""
