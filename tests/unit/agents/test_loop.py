@@ -1,0 +1,304 @@
+"""Every exit of the agent loop, driven by the scripted provider."""
+
+import json
+from typing import Any
+
+import pytest
+
+from reprise.agents.loop import AgentTask, LoopLimits, run_agent, usage_of
+from reprise.errors import AnswerInvalid, Cancelled, LimitReached, ProviderError
+from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.result import Usage
+from reprise.ports import AgentInputs, ModelReply, ProjectDocument, ToolCall
+from resources.scripted_provider import ScriptedProvider
+
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["title"],
+    "properties": {"title": {"type": "string", "maxLength": 10}},
+}
+ONE_CALL = Usage(input_uncached=10, output=5, calls=1)
+
+
+class FakeClock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def agent(**changes: Any) -> AgentDefinition:
+    values: dict[str, Any] = {
+        "id": "titler",
+        "agent_type": "titler",
+        "system_prompt": "Give a title.",
+        "output_schema_name": "title",
+        "output_schema": SCHEMA,
+    }
+    return AgentDefinition.model_validate({**values, **changes})
+
+
+def task(**changes: Any) -> AgentTask:
+    return AgentTask(**{"agent": agent(), **changes})
+
+
+def reply(text: str = "", **changes: Any) -> ModelReply:
+    values: dict[str, Any] = {
+        "text": text,
+        "finish_reason": "stop",
+        "usage": ONE_CALL,
+        "model": "scripted-1",
+    }
+    return ModelReply(**{**values, **changes})
+
+
+def call(name: str, arguments: str = "{}", number: int = 1) -> ToolCall:
+    return ToolCall(id=f"call_{number}", name=name, arguments=arguments)
+
+
+def never() -> bool:
+    return False
+
+
+def test_an_answer_that_fits_is_returned_with_its_usage() -> None:
+    answer = run_agent(task(), ScriptedProvider(['{"title": "Go"}']), cancelled=never)
+    assert answer.output == {"title": "Go"}
+    assert answer.usage == ONE_CALL
+    assert (answer.model, answer.turns, answer.retries, answer.notes) == ("scripted-1", 1, 0, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"title": "Go"}\n```',
+        'Here you are:\n\n{"title": "Go"}\n\nDo you like it?',
+        '<think>{"title": 3}</think>{"title": "Go"}',
+        '\ufeff{"title": "Go"}',
+        'Not {this} but [that]: {"title": "Go"}',
+    ],
+)
+def test_prose_fences_and_thoughts_around_the_answer_are_taken_off(text: str) -> None:
+    assert run_agent(task(), ScriptedProvider([text]), cancelled=never).output == {"title": "Go"}
+
+
+def test_an_agent_without_a_schema_answers_in_text() -> None:
+    free = agent(output_schema=None, output_schema_name=None)
+    answer = run_agent(task(agent=free), ScriptedProvider(["Just so."]), cancelled=never)
+    assert answer.output == "Just so."
+
+
+def test_the_prompt_holds_skills_schema_input_request_figures_and_task_in_this_order() -> None:
+    provider = ScriptedProvider(['{"title": "Go"}'])
+    skilled = agent(assigned_skills=("Be short.", "Be kind."))
+    inputs = AgentInputs(user_request="A film about trees", parameters={"target_seconds": 20})
+    run_agent(
+        task(
+            agent=skilled, resolved_input="## Step 1: analyze\n{}", task="Name it.", inputs=inputs
+        ),
+        provider,
+        cancelled=never,
+    )
+    request = provider.requests[0]
+    assert request.system_prompt == (
+        "Give a title.\n\nBe short.\n\nBe kind.\n\n## Form of the answer\n\n"
+        "Answer with one JSON value and nothing before or after it. It must fit this JSON Schema:"
+        "\n\n" + json.dumps(SCHEMA) + "\n"
+    )
+    assert [message.content for message in request.messages] == [
+        "# Input\n\n## Step 1: analyze\n{}\n\n# Request of the user\n\nA film about trees\n\n"
+        '# Figures\n\n{"target_seconds": 20}\n\n# Task\n\nName it.'
+    ]
+
+
+def test_a_violation_is_sent_back_and_the_repair_replaces_the_bad_turn() -> None:
+    provider = ScriptedProvider(['{"title": 1}', '{"title": "far too long"}', '{"title": "Go"}'])
+    answer = run_agent(task(), provider, cancelled=never)
+    assert answer.output == {"title": "Go"}
+    assert answer.usage == Usage(input_uncached=30, output=15, calls=3)
+    assert answer.notes == ("the answer fitted its schema after 2 corrections",)
+    last = provider.requests[2].messages
+    assert [message.role for message in last] == ["user", "assistant", "user"]
+    assert last[1].content == '{"title": "far too long"}'
+    assert "$.title: 'far too long' is too long" in last[2].content
+
+
+def test_an_answer_that_stays_wrong_fails_with_what_was_spent() -> None:
+    provider = ScriptedProvider(["no", "no", "no", '{"title": "Go"}'])
+    with pytest.raises(AnswerInvalid, match="after 2 corrections: it holds no complete JSON") as e:
+        run_agent(task(), provider, cancelled=never)
+    assert usage_of(e.value) == Usage(input_uncached=30, output=15, calls=3)
+    assert len(provider.requests) == 3
+
+
+def test_a_cut_answer_is_an_error_even_when_it_parses() -> None:
+    provider = ScriptedProvider([reply('{"title": "Go"}', finish_reason="length")])
+    with pytest.raises(AnswerInvalid, match="raise `max_output_tokens`") as caught:
+        run_agent(task(), provider, cancelled=never)
+    assert usage_of(caught.value) == ONE_CALL
+
+
+def test_a_refused_answer_is_an_error() -> None:
+    provider = ScriptedProvider([reply("", finish_reason="content_filter")])
+    with pytest.raises(AnswerInvalid, match="content filter"):
+        run_agent(task(), provider, cancelled=never)
+
+
+def test_an_unknown_finish_reason_is_noted() -> None:
+    provider = ScriptedProvider([reply('{"title": "Go"}', finish_reason="other")])
+    answer = run_agent(task(), provider, cancelled=never)
+    assert answer.notes == ("the endpoint did not say why the answer ended",)
+
+
+def test_tools_of_the_agents_groups_are_offered_and_run() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    inputs = AgentInputs(documents=(ProjectDocument(name="brief.md", text="Title: Go"),))
+    provider = ScriptedProvider(
+        [
+            reply(tool_calls=(call("read_project_file", '{"name": "brief.md"}'),)),
+            '{"title": "Go"}',
+        ]
+    )
+    answer = run_agent(task(agent=reader, inputs=inputs), provider, cancelled=never)
+    assert answer.turns == 2
+    offered = [tool.name for tool in provider.requests[0].tools]
+    assert offered == ["list_project_files", "read_project_file"]
+    result = provider.requests[1].messages[-1]
+    assert result.tool_call_id == "call_1"
+    assert json.loads(result.content)["text"] == "Title: Go"
+
+
+def test_a_tool_outside_the_groups_is_neither_offered_nor_run() -> None:
+    inputs = AgentInputs(documents=(ProjectDocument(name="brief.md", text="secret"),))
+    provider = ScriptedProvider(
+        [
+            reply(tool_calls=(call("read_project_file", '{"name": "brief.md"}'),)),
+            '{"title": "Go"}',
+        ]
+    )
+    run_agent(task(inputs=inputs), provider, cancelled=never)
+    assert provider.requests[0].tools == ()
+    result = json.loads(provider.requests[1].messages[-1].content)
+    assert result == {
+        "ok": False,
+        "error": "there is no tool 'read_project_file' for you; your tools are: none; "
+        "answer without tools",
+    }
+
+
+def test_a_broken_tool_call_is_answered_and_not_raised() -> None:
+    reader = agent(tool_groups=[ToolGroup.PROJECT_READ])
+    provider = ScriptedProvider(
+        [reply(tool_calls=(call("read_project_file", "{broken"),)), '{"title": "Go"}']
+    )
+    assert run_agent(task(agent=reader), provider, cancelled=never).output == {"title": "Go"}
+    assert json.loads(provider.requests[1].messages[-1].content)["ok"] is False
+
+
+def test_too_many_calls_at_once_are_answered_with_an_error() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    calls = tuple(call("list_project_files", number=number) for number in range(1, 4))
+    provider = ScriptedProvider([reply(tool_calls=calls), '{"title": "Go"}'])
+    run_agent(task(agent=reader, limits=LoopLimits(tool_calls_max=2)), provider, cancelled=never)
+    results = [json.loads(m.content)["ok"] for m in provider.requests[1].messages[-3:]]
+    assert results == [True, True, False]
+
+
+def test_the_loop_ends_after_its_turns() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    provider = ScriptedProvider([reply(tool_calls=(call("list_project_files"),))] * 20)
+    with pytest.raises(LimitReached, match=r"no answer within 12 turns \(turns_max\)") as caught:
+        run_agent(task(agent=reader), provider, cancelled=never)
+    assert len(provider.requests) == 12
+    assert usage_of(caught.value).calls == 12
+
+
+def test_the_loop_ends_once_its_tokens_are_spent() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    provider = ScriptedProvider([reply(tool_calls=(call("list_project_files"),))] * 20)
+    with pytest.raises(LimitReached, match=r"45 tokens spent without an answer.*40"):
+        run_agent(task(agent=reader, limits=LoopLimits(tokens_max=40)), provider, cancelled=never)
+    assert len(provider.requests) == 3
+
+
+def test_the_loop_ends_after_its_seconds() -> None:
+    clock = FakeClock()
+
+    class Slow(ScriptedProvider):
+        def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+            clock.now += 6
+            return super().complete(*args, **kwargs)
+
+    provider = Slow(["no", "no", "no"])
+    with pytest.raises(LimitReached, match="no answer within 10 seconds"):
+        run_agent(task(limits=LoopLimits(seconds_max=10)), provider, cancelled=never, clock=clock)
+    assert [request.timeout_seconds for request in provider.requests] == [10.0, 4.0]
+
+
+def test_a_passing_failure_is_tried_again_with_growing_pauses() -> None:
+    clock = FakeClock()
+    busy = ProviderError("busy", transient=True)
+    provider = ScriptedProvider([busy, busy, busy, '{"title": "Go"}'])
+    answer = run_agent(task(), provider, cancelled=never, clock=clock)
+    assert (answer.retries, answer.turns) == (3, 1)
+    assert clock.now == pytest.approx(0.5 + 1.0 + 2.0)
+
+
+def test_retry_after_is_honoured_to_the_second() -> None:
+    clock = FakeClock()
+    provider = ScriptedProvider(
+        [ProviderError("slow down", transient=True, retry_after_seconds=7), '{"title": "Go"}']
+    )
+    run_agent(task(), provider, cancelled=never, clock=clock)
+    assert clock.now == pytest.approx(7.0)
+
+
+def test_a_retry_after_that_is_too_long_ends_the_loop() -> None:
+    clock = FakeClock()
+    late = ProviderError("come back tomorrow", transient=True, retry_after_seconds=3600)
+    with pytest.raises(ProviderError, match="come back tomorrow"):
+        run_agent(task(), ScriptedProvider([late, "x"]), cancelled=never, clock=clock)
+    assert clock.now == 0
+
+
+def test_attempts_are_bounded() -> None:
+    provider = ScriptedProvider([ProviderError("busy", transient=True)] * 9)
+    with pytest.raises(ProviderError, match="busy"):
+        run_agent(task(), provider, cancelled=never, clock=FakeClock())
+    assert len(provider.requests) == 5
+
+
+def test_a_final_failure_is_not_tried_again() -> None:
+    provider = ScriptedProvider([ProviderError("wrong key"), '{"title": "Go"}'])
+    with pytest.raises(ProviderError, match="wrong key"):
+        run_agent(task(), provider, cancelled=never, clock=FakeClock())
+    assert len(provider.requests) == 1
+
+
+def test_a_stopped_run_ends_before_the_next_call() -> None:
+    provider = ScriptedProvider(["no", '{"title": "Go"}'])
+    with pytest.raises(Cancelled) as caught:
+        run_agent(task(), provider, cancelled=lambda: len(provider.requests) == 1)
+    assert usage_of(caught.value) == ONE_CALL
+
+
+def test_a_pause_ends_when_the_run_is_stopped() -> None:
+    clock = FakeClock()
+    provider = ScriptedProvider(
+        [ProviderError("slow down", transient=True, retry_after_seconds=50), '{"title": "Go"}']
+    )
+    with pytest.raises(Cancelled):
+        run_agent(task(), provider, cancelled=lambda: clock.now > 1, clock=clock)
+    assert clock.now < 1.3
+
+
+def test_usage_of_an_error_that_carries_none_is_nothing() -> None:
+    assert usage_of(ValueError("x")) == Usage()
