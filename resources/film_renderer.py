@@ -199,8 +199,7 @@ class _Run:
         The list holds names that we made from hashes. `auto_convert` would rewrite every packet.
         """
         listing = self.folder / "units.txt"
-        lines = ["ffconcat version 1.0", *(f"file {unit.name}" for unit in units)]
-        listing.write_text("\n".join(lines) + "\n", encoding="ascii")
+        listing.write_text(_listing(units, clock), encoding="ascii")
         self.runner.run(
             [
                 *("-f", "concat", "-safe", "1", "-auto_convert", "0"),
@@ -304,3 +303,18 @@ def _fsync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _listing(units: Sequence[Path], clock: FilmClock) -> str:
+    """Return the join's list, each unit with its length.
+
+    A container rounds its length to milliseconds, which would put the next unit beside its frame.
+    The lengths are differences of rounded places in the film, so that no error adds up.
+    """
+    lines = ["ffconcat version 1.0"]
+    for unit, cut in zip(units, clock.cuts, strict=True):
+        ends = [
+            round(seconds * 10**6) for seconds in (cut.film_start_seconds, cut.film_end_seconds)
+        ]
+        lines += [f"file {unit.name}", f"duration {(ends[1] - ends[0]) / 10**6:.6f}"]
+    return "\n".join(lines) + "\n"
