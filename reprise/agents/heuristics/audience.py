@@ -7,7 +7,7 @@ from collections import Counter
 
 from pydantic import JsonValue
 
-from reprise.agents.heuristics.brief import AUDIENCE, GOAL, TONE, Notes, brief_of
+from reprise.agents.heuristics.brief import AUDIENCE, GOAL, MESSAGES, TONE, Notes, brief_of
 from reprise.agents.heuristics.material import Material
 from reprise.agents.heuristics.words import clip, display_forms, stem, terms, tokens
 from reprise.media.film_length import seconds_in_text
@@ -43,11 +43,12 @@ def audience_analyst(material: Material) -> JsonValue:
 
 
 def interest_weights(brief: Notes, request: str) -> Counter[str]:
-    """Return the terms that matter: those of audience and goal thrice, the request's twice."""
+    """Return the terms that matter: audience, goal, messages and request add to the brief's."""
     weights: Counter[str] = Counter()
     for text, weight in (
         (" ".join(brief.lines(AUDIENCE)), 2),
         (" ".join(brief.lines(GOAL)), 2),
+        (" ".join(brief.lines(MESSAGES)), 2),
         (request, 2),
         (brief.words, 1),
     ):

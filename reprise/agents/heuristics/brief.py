@@ -1,8 +1,8 @@
 r"""Briefs and brand notes in Markdown, read by their headings and labels.
 
 A field is found under a heading (`## Audience`), behind a label (`Audience: …`, also in bold or as
-a bullet) or in a table row (`| Audience | … |`). A list is bullets, or one line parted by commas.
-Whoever writes prose without either gives only a title and the words of the text.
+a bullet) or in a table, as the head of a column or of a row. A list is bullets, cells, or one line
+parted by commas. Whoever writes prose without either gives only a title and the words of the text.
 """
 
 import re
@@ -17,7 +17,7 @@ HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
 UNDERLINE = re.compile(r"^(=+|-{3,})\s*$")
 BULLET = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+(.*)$")
 LABEL = re.compile(r"^\s*(?:\*\*|__)?([^:|*_]{2,48}?)(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(.*)$")
-ROW = re.compile(r"^\s*\|\s*([^|]+?)\s*\|\s*([^|]+?)\s*\|?\s*$")
+RULER = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 MARKS = re.compile(r"[*_`]+")
 QUOTED = re.compile(r"[\"“”„«]([^\"“”„«»]{1,60})[\"“”»]")
 NOT_BRIEFS = re.compile(r"licen[cs]e|copying|notice|credits|changelog|truth", re.IGNORECASE)
@@ -34,7 +34,8 @@ AUDIENCE = (
 GOAL = r"goals?|purpose|objectives?|aim|call to action|action|what (?:it|the promo) should do|why"
 LENGTH = r"length|duration|running time|runtime|how long"
 TONE = r"tone(?: of voice)?|voice|mood|style"
-TITLE = r"(?:working )?title(?: card)?|headline|name"
+TITLE = r"(?:working )?title(?: (?:on|of|for) the)?(?: card| film| promo)?|headline"
+MESSAGES = r"(?:key |main )?messages?|key points?|what (?:must|should) be said"
 TAGLINE = r"tag ?line|claim|slogan|strap ?line"
 USE = (
     r"(?:words?|phrases?|terms?|wording) (?:to use|we use|we like)|use|say|do say|"
@@ -147,31 +148,54 @@ def _read_document(text: str, fields: list[Field], titles: list[str]) -> None:
     current = Field("")
     fields.append(current)
     lines = text.replace("\r\n", "\n").split("\n")
+    heads: list[str] = []
     for at, line in enumerate(lines):
-        heading = HEADING.match(line)
         below = lines[at + 1] if at + 1 < len(lines) else ""
-        if heading or (line.strip() and UNDERLINE.match(below) and not line.startswith("|")):
-            level = len(heading.group(1)) if heading else 1
+        if "|" in line and (heads or RULER.match(below)):
+            heads = _read_row(line, heads, current, fields)
+            continue
+        heads = []
+        heading = HEADING.match(line)
+        if heading or (line.strip() and UNDERLINE.match(below)):
             name = _plain(heading.group(2) if heading else line)
-            if level == 1:
+            if heading is None or len(heading.group(1)) == 1:
                 titles.append(name)
             current = Field(name.lower())
             fields.append(current)
-            continue
-        if UNDERLINE.match(line) or not line.strip():
-            continue
-        bullet = BULLET.match(line)
-        body = bullet.group(1) if bullet else line
-        labelled = LABEL.match(body) or ROW.match(body)
-        if labelled and len(labelled.group(1).split()) <= 6:
-            named = Field(_plain(labelled.group(1)).lower(), _some(labelled.group(2)))
-            fields.append(named)
-            if not named.lines:
-                # `Avoid:` alone on its line is the head of the list that follows.
-                current = named
-            if not bullet:
-                continue
-        current.lines += _some(body)
+        elif line.strip() and not UNDERLINE.match(line):
+            current = _read_line(line, current, fields)
+
+
+def _read_line(line: str, current: Field, fields: list[Field]) -> Field:
+    """Take over a line of text, and return the field to which the next one belongs."""
+    bullet = BULLET.match(line)
+    body = bullet.group(1) if bullet else line
+    labelled = LABEL.match(body)
+    if labelled and len(labelled.group(1).split()) <= 6:
+        named = Field(_plain(labelled.group(1)).lower(), _some(labelled.group(2)))
+        fields.append(named)
+        if not named.lines:
+            # `Avoid:` alone on its line is the head of the list that follows.
+            current = named
+        if not bullet:
+            return current
+    current.lines += _some(body)
+    return current
+
+
+def _read_row(line: str, heads: list[str], current: Field, fields: list[Field]) -> list[str]:
+    """Take over a row of a table: under its column's head, and behind its first cell."""
+    cells = [_plain(cell) for cell in line.strip().strip("|").split("|")]
+    if not heads:
+        return [cell.lower() for cell in cells]
+    if RULER.match(line):
+        return heads
+    for head, cell in zip(heads, cells, strict=False):
+        fields.append(Field(head, _some(cell)))
+    if len(cells) > 1:
+        fields.append(Field(cells[0].lower(), _some(cells[1])))
+    current.lines += _some(" – ".join(cells))
+    return heads
 
 
 def _some(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from reprise.agents.heuristics.words import (
     display_forms,
     is_complete,
     is_dependent,
+    names_in,
     term_weights,
     terms,
     tokens,
@@ -25,6 +26,7 @@ from reprise.agents.heuristics.words import (
 TOPICS_MAX = 6
 MOMENTS_MAX = 10
 SUMMARY_LINES = 3
+IDS_MAX = 8
 PACE_SLOW = 110
 PACE_FAST = 170
 
@@ -90,22 +92,28 @@ def _summary(material: Material, scored: Mapping[str, float]) -> str:
 
 
 def _topics(lines: Sequence[Line]) -> list[JsonValue]:
-    found = main_terms(lines)
-    forms = display_forms(line.text for line in lines)
-    total = sum(count for _, count in found) or 1
-    topics: list[JsonValue] = []
-    for term, count in found:
-        ids: list[JsonValue] = [
-            line.id for line in lines if term in terms(line.text) and not line.unusable
-        ]
-        topics.append(
-            {
-                "topic": clip(forms[term], 60),
-                "weight": round(count / total, 3),
-                "sentence_ids": ids[:8],
-            }
-        )
-    return topics
+    usable = [line for line in lines if not line.unusable]
+    names = names_in([line.text for line in usable])
+    inside = {term for name in names for term in terms(name)}
+    forms = display_forms(line.text for line in usable)
+    found = [
+        (name, count, [x.id for x in usable if name in x.text]) for name, count in names.items()
+    ]
+    found += [
+        (forms[term], count, [x.id for x in usable if term in terms(x.text)])
+        for term, count in main_terms(lines)
+        if term not in inside
+    ]
+    found.sort(key=lambda each: -each[1])
+    total = sum(count for _, count, _ in found[:TOPICS_MAX]) or 1
+    return [
+        {
+            "topic": clip(name, 60),
+            "weight": round(count / total, 3),
+            "sentence_ids": [*ids[:IDS_MAX]],
+        }
+        for name, count, ids in found[:TOPICS_MAX]
+    ]
 
 
 def _key_moments(lines: Sequence[Line], scored: Mapping[str, float]) -> list[JsonValue]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[.,]\d+)*")
 
+NAME = re.compile(r"\b[A-Z][\w'’]+(?: [A-Z][\w'’]+){1,3}\b")
+
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -117,6 +119,12 @@ def density(text: str, weights: Mapping[str, float]) -> float:
     """Return how much weight a text carries for its length."""
     found = set(terms(text))
     return sum(weights.get(term, 0.0) for term in found) / math.sqrt(len(tokens(text)) + 4)
+
+
+def names_in(texts: Sequence[str]) -> dict[str, int]:
+    """Return the names of two to four capitalised words that occur twice, with their counts."""
+    counts = Counter(name for text in texts for name in NAME.findall(text))
+    return {name: count for name, count in counts.items() if count >= 2}
 
 
 def display_forms(texts: Iterable[str]) -> dict[str, str]:
