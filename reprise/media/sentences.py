@@ -27,8 +27,10 @@ ENVELOPE_SECONDS = 0.01
 """Distance of the values of a level envelope."""
 SILENCE_SECONDS_MIN = 0.07
 """A dip shorter than this is part of a word: the closure of a `p` or `t`."""
-REACH_SECONDS = 0.3
+REACH_SECONDS = 0.6
 """How far a word's edge may be moved through sound to the silence beside it."""
+STRANDED_SECONDS = 0.25
+"""A silence of this length after the first word of a sentence shows that the word is misplaced."""
 
 # The last three are the full-width marks of Chinese and Japanese.
 _ENDS = re.compile("[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\\]\u00bb]*$")
@@ -170,6 +172,8 @@ def silent_runs(envelope: NDArray[np.float32]) -> list[tuple[float, float]]:
 def snap_to_speech(words: Sequence[Word], runs: Sequence[tuple[float, float]]) -> list[Word]:
     """Move edges that lie in silence to where the sound is, and edges near silence up to it.
 
+    First words that stick to the sentence before, with the pause after them, are moved behind it.
+
     Args:
         words: Monotonic words.
         runs: Silent stretches, rising.
@@ -177,6 +181,7 @@ def snap_to_speech(words: Sequence[Word], runs: Sequence[tuple[float, float]]) -
     Returns:
         As many words; still monotonic.
     """
+    words = _with_openers_moved(words, runs)
     snapped: list[Word] = []
     for index, word in enumerate(words):
         before = snapped[-1].end_seconds if snapped else 0.0
@@ -265,6 +270,37 @@ def _has_times(word: SpokenWord) -> bool:
         value is not None and math.isfinite(value)
         for value in (word.start_seconds, word.end_seconds)
     )
+
+
+def _with_openers_moved(words: Sequence[Word], runs: Sequence[tuple[float, float]]) -> list[Word]:
+    """Move first words of sentences from before a pause to behind it.
+
+    Voice detection takes pauses out before recognition, and what is said first after one is then
+    sometimes placed at the end of what was said before.
+    """
+    moved = list(words)
+    for index in range(1, len(moved) - 1):
+        last, word, following = moved[index - 1 : index + 2]
+        if not _ENDS.search(last.text) or not word.text[-1].isalnum():
+            continue
+        middle = (word.start_seconds + word.end_seconds) / 2
+        pause = next((run for run in runs if run[1] > middle), None)
+        if pause is None or pause[1] - pause[0] < STRANDED_SECONDS:
+            continue
+        # A pause on either side makes the word one that stands alone, such as a drawn-out `so`.
+        apart = any(last.start_seconds < run[0] and run[1] <= middle for run in runs)
+        follows = pause[1] - 0.1 <= following.start_seconds <= pause[1] + 0.5
+        if apart or not follows or pause[0] > word.end_seconds + 0.1:
+            continue
+        room = following.end_seconds - pause[1]
+        if room < 2 * WORD_SECONDS_MIN:
+            continue
+        share = len(word.text) / (len(word.text) + len(following.text))
+        border = max(following.start_seconds, pause[1] + min(share * room, 0.1))
+        border = min(border, following.end_seconds - WORD_SECONDS_MIN)
+        moved[index] = word.model_copy(update={"start_seconds": pause[1], "end_seconds": border})
+        moved[index + 1] = following.model_copy(update={"start_seconds": border})
+    return moved
 
 
 def _snapped_start(word: Word, before: float, runs: Sequence[tuple[float, float]]) -> float:
