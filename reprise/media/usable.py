@@ -150,13 +150,15 @@ def _between_words(footage: Footage, part: tuple[float, float]) -> tuple[float, 
 
 def _snapped_in(footage: Footage, start: float, word: float, before: float) -> float:
     changes = [shot.start_seconds for shot in footage.source.shots]
-    near = [at for at in changes if max(start - SNAP_SECONDS, before) <= at <= word]
+    earliest = max(start - SNAP_SECONDS, before, word - EDGE_SECONDS_MAX)
+    near = [at for at in changes if earliest <= at <= word]
     return near[-1] if near else start
 
 
 def _snapped_out(footage: Footage, end: float, word: float, after: float) -> float:
     changes = [shot.start_seconds for shot in footage.source.shots]
-    near = [at for at in changes if word <= at <= min(end + SNAP_SECONDS, after)]
+    latest = min(end + SNAP_SECONDS, after, word + EDGE_SECONDS_MAX)
+    near = [at for at in changes if word <= at <= latest]
     return near[0] if near else end
 
 

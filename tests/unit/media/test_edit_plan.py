@@ -254,7 +254,7 @@ groups = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(lines, spans, spans, groups, st.lists(st.floats(0.5, 50), max_size=6))
 def test_whatever_is_chosen_the_film_keeps_its_promises(
     said: list[tuple[str, float]],
@@ -284,6 +284,9 @@ def test_whatever_is_chosen_the_film_keeps_its_promises(
     checked = [*source.black, *(() if ignored[0] else source.freeze)]
     checked += () if ignored[1] else source.silence
     assert max((_inside(cut, span) for cut in decision.cuts for span in checked), default=0) <= 0.7
+    if not ignored[1]:
+        for before, after in pairwise(decision.cuts):
+            assert _silent_end(before, source) + _silent_start(after, source) <= 0.7
 
 
 def _apart(pairs: list[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -311,6 +314,18 @@ def _cut_words(decision: EditDecision, analysis: VideoAnalysis) -> list[str]:
                 if 1 / RATE < inside < whole - 1 / RATE:
                     found.append(f"{cut.id}: {sentence.id} {word.text} {inside:.2f} of {whole:.2f}")
     return found
+
+
+def _silent_end(cut: Cut, source: SourceAnalysis) -> float:
+    end = cut.end_frame / RATE
+    at_end = [span for span in source.silence if span.start_seconds < end <= span.end_seconds]
+    return max((_inside(cut, span) for span in at_end), default=0.0)
+
+
+def _silent_start(cut: Cut, source: SourceAnalysis) -> float:
+    start = cut.start_frame / RATE
+    at_start = [span for span in source.silence if span.start_seconds <= start < span.end_seconds]
+    return max((_inside(cut, span) for span in at_start), default=0.0)
 
 
 def _inside(cut: Cut, span: Span) -> float:

@@ -1,0 +1,168 @@
+"""The tools of an agent: offered by group, bounded, and never raising."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reprise.model.agent import ToolGroup
+from reprise.model.project import MediaKind, ProjectFile
+from reprise.ports import AgentInputs, ProjectDocument
+from reprise.tools.catalog import (
+    TOOL_GROUPS,
+    run_tool,
+    tool_facts,
+    tool_names,
+    tool_revisions,
+    tool_schemas,
+)
+
+READ = (ToolGroup.PROJECT_READ,)
+
+
+def file(name: str, kind: MediaKind, size: int = 10) -> ProjectFile:
+    return ProjectFile(
+        id=name,
+        project_id="p",
+        name=name,
+        storage_key=f"p/{name}",
+        size_bytes=size,
+        content_digest="0" * 64,
+        media_kind=kind,
+        uploaded_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+INPUTS = AgentInputs(
+    files=(
+        file("talk.mp4", MediaKind.VIDEO),
+        file("brief.md", MediaKind.DOCUMENT, 17),
+        file("logo.png", MediaKind.IMAGE),
+    ),
+    documents=(ProjectDocument(name="brief.md", text="one\ntwo\nthree\nfour"),),
+)
+
+
+def run(tool: str, inputs: AgentInputs = INPUTS, /, **arguments: object) -> dict[str, object]:
+    found = json.loads(run_tool(tool, json.dumps(arguments), READ, inputs))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_tools_are_offered_by_group_and_sorted() -> None:
+    assert tool_names(READ) == ("list_project_files", "read_project_file")
+    assert tool_names([ToolGroup.WORKFLOW_READ]) == ()
+    assert [schema.name for schema in tool_schemas(READ)] == list(tool_names(READ))
+
+
+def test_every_tool_has_a_schema_a_revision_and_facts_for_the_key() -> None:
+    assert set(tool_revisions()) == set(TOOL_GROUPS)
+    facts = tool_facts(READ)
+    assert [(fact["name"], fact["revision"]) for fact in facts] == [
+        ("list_project_files", "1"),
+        ("read_project_file", "1"),
+    ]
+
+
+def test_files_are_listed_by_name_with_kind_and_whether_they_can_be_read() -> None:
+    assert run("list_project_files") == {
+        "ok": True,
+        "total": 3,
+        "cut": False,
+        "files": [
+            {"name": "brief.md", "kind": "document", "size_bytes": 17, "readable": True},
+            {"name": "logo.png", "kind": "image", "size_bytes": 10, "readable": False},
+            {"name": "talk.mp4", "kind": "video", "size_bytes": 10, "readable": False},
+        ],
+    }
+
+
+def test_a_long_listing_is_cut_and_says_how_to_go_on() -> None:
+    many = AgentInputs(files=tuple(file(f"f{n:04d}", MediaKind.OTHER) for n in range(450)))
+    first = run("list_project_files", many)
+    assert (first["total"], first["cut"], first["next_offset"]) == (450, True, 200)
+    last = run("list_project_files", many, offset=400)
+    assert isinstance(last["files"], list)
+    assert (len(last["files"]), last["cut"]) == (50, False)
+
+
+def test_a_document_is_read_by_lines() -> None:
+    assert run("read_project_file", name="brief.md", start_line=2, line_count=2) == {
+        "ok": True,
+        "name": "brief.md",
+        "start_line": 2,
+        "end_line": 3,
+        "total_lines": 4,
+        "text": "two\nthree",
+        "cut": True,
+        "next_start_line": 4,
+    }
+
+
+def test_a_long_document_is_cut_and_says_how_to_go_on() -> None:
+    text = "\n".join(["x" * 99] * 1000)
+    long = AgentInputs(documents=(ProjectDocument(name="long.md", text=text),))
+    found = run("read_project_file", long, name="long.md")
+    assert (found["cut"], found["next_start_line"]) == (True, 201)
+    assert len(str(found["text"])) == 19_999
+
+
+def test_an_endless_line_is_cut_and_says_so() -> None:
+    endless = AgentInputs(documents=(ProjectDocument(name="one.txt", text="y" * 50_000),))
+    found = run("read_project_file", endless, name="one.txt")
+    assert len(str(found["text"])) == 20_000
+    assert found["note"] == "line 1 is longer than 20000 characters; its end is left out"
+
+
+def test_a_document_that_came_cut_says_so() -> None:
+    cut = AgentInputs(
+        files=(file("brief.md", MediaKind.DOCUMENT, 9_000),),
+        documents=(ProjectDocument(name="brief.md", text="start"),),
+    )
+    found = run("read_project_file", cut, name="brief.md")
+    assert found["note"] == "only the first 5 of 9000 bytes of this file can be read"
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("brif.md", "there is no file 'brif.md'; did you mean 'brief.md'?"),
+        ("zzz", "there is no file 'zzz'; call list_project_files for the names"),
+        ("talk.mp4", "'talk.mp4' is video; use the footage analysis in the input"),
+        ("logo.png", "'logo.png' (image) holds no text that can be read; go on without it"),
+    ],
+)
+def test_what_cannot_be_read_names_the_next_action(name: str, error: str) -> None:
+    assert run("read_project_file", name=name) == {"ok": False, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ("{", "the arguments are not JSON"),
+        ("[]", "the arguments do not fit: [] is not of type 'object'"),
+        ("{}", "the arguments do not fit: 'name' is a required property"),
+        ('{"name": "brief.md", "start_line": 99}', "'brief.md' has 4 lines; start_line 99 is"),
+        ('{"name": "brief.md", "x": 1}', "the arguments do not fit: Additional properties"),
+        ('{"name": "' + "z" * 100_001 + '"}', "the arguments are longer than 100000 characters"),
+    ],
+)
+def test_bad_arguments_are_answered(arguments: str, error: str) -> None:
+    found = json.loads(run_tool("read_project_file", arguments, READ, INPUTS))
+    assert found["ok"] is False
+    assert found["error"].startswith(error)
+
+
+@given(st.text(max_size=60), st.text(max_size=200))
+def test_nothing_that_a_model_writes_raises(name: str, arguments: str) -> None:
+    for tool in (name, "list_project_files", "read_project_file"):
+        text = run_tool(tool, arguments, READ, INPUTS)
+        assert "ok" in json.loads(text)
+        text.encode()
+
+
+def test_a_tool_outside_the_groups_is_refused_even_when_it_exists() -> None:
+    found = json.loads(run_tool("list_project_files", "{}", [ToolGroup.WORKFLOW_READ], INPUTS))
+    assert found["ok"] is False
