@@ -21,10 +21,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
+from reprise.agents.chat_completions import payload_of, reply_of
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
 from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
-from resources.chat_completions import payload_of, reply_of
 
 if TYPE_CHECKING:
     import openai
