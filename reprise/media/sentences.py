@@ -19,7 +19,7 @@ from reprise.model.media import Sentence, Word
 
 WORD_SECONDS_MIN = 0.02
 """Shortest word."""
-PAUSE_SECONDS = 1.2
+PAUSE_SECONDS = 0.9
 """A pause that always ends a sentence."""
 LONG_SENTENCES = ((12.0, 0.6), (24.0, 0.3))
 """A sentence of more than so many seconds is split at its longest pause of at least so many."""
@@ -27,8 +27,10 @@ ENVELOPE_SECONDS = 0.01
 """Distance of the values of a level envelope."""
 SILENCE_SECONDS_MIN = 0.07
 """A dip shorter than this is part of a word: the closure of a `p` or `t`."""
-REACH_SECONDS = 0.6
-"""How far a word's edge may be moved through sound to the silence beside it."""
+START_REACH_SECONDS = 0.3
+"""How far a word's start may be moved back through sound, to the silence before it."""
+END_REACH_SECONDS = 0.7
+"""How far a word's end may be moved on; last words are drawn out, and end early."""
 STRANDED_SECONDS = 0.25
 """A silence of this length after the first word of a sentence shows that the word is misplaced."""
 
@@ -307,10 +309,13 @@ def _snapped_start(word: Word, before: float, runs: Sequence[tuple[float, float]
     start, end = word.start_seconds, word.end_seconds
     for run_start, run_end in runs:
         if run_start <= start < run_end < end - WORD_SECONDS_MIN:
-            return run_end
-        if before <= run_start and start - REACH_SECONDS <= run_end <= start:
             return max(run_end, before)
-    return max(start, before)
+    near = [
+        run_end
+        for run_start, run_end in runs
+        if before <= run_start and start - START_REACH_SECONDS <= run_end <= start
+    ]
+    return max(near[-1] if near else start, before)
 
 
 def _snapped_end(
@@ -322,7 +327,7 @@ def _snapped_end(
         if start + WORD_SECONDS_MIN < run_start < end <= run_end:
             return run_start
     for run_start, run_end in runs:
-        if end <= run_start <= end + REACH_SECONDS and run_end >= after - REACH_SECONDS:
+        if end <= run_start <= end + END_REACH_SECONDS and run_end >= after - START_REACH_SECONDS:
             return max(run_start, start + WORD_SECONDS_MIN) if run_start <= after else end
     return max(end, start + WORD_SECONDS_MIN)
 

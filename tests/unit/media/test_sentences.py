@@ -90,16 +90,16 @@ def test_japanese_marks_end_sentences() -> None:
 
 
 def test_a_long_pause_ends_a_sentence_without_a_mark() -> None:
-    assert texts("one two three four", gaps={2: 1.2}) == ["one two", "three four"]
+    assert texts("one two three four", gaps={2: 0.95}) == ["one two", "three four"]
 
 
 def test_a_short_pause_ends_no_short_sentence() -> None:
-    assert texts("one two three four", gaps={2: 0.8}) == ["one two three four"]
+    assert texts("one two three four", gaps={2: 0.85}) == ["one two three four"]
 
 
 def test_a_long_sentence_is_split_at_its_longest_pause() -> None:
     text = " ".join(f"w{index}" for index in range(42))
-    split = sentences_of(words_of(text, gaps={10: 0.61, 20: 0.9}), "v1")
+    split = sentences_of(words_of(text, gaps={10: 0.61, 20: 0.8}), "v1")
     assert [len(sentence.words) for sentence in split] == [20, 22]
 
 
@@ -226,6 +226,11 @@ def test_a_start_just_after_a_pause_moves_back_to_it() -> None:
     assert snapped([(0.2, 0.8), (2.1, 2.8)], [(0.8, 1.95)]) == [(0.2, 0.8), (1.95, 2.8)]
 
 
+def test_a_start_in_the_second_of_two_silences_moves_to_the_sound_behind_it() -> None:
+    """A breath parts the silence before the first word."""
+    assert snapped([(14.41, 14.9)], [(13.93, 14.26), (14.33, 14.53)]) == [(14.53, 14.9)]
+
+
 def test_words_that_follow_each_other_are_left() -> None:
     words = [(1.0, 1.3), (1.3, 1.8)]
     assert snapped(words, [(0.0, 0.5), (4.0, 5.0)]) == words
@@ -247,3 +252,30 @@ def test_snapped_words_are_still_monotonic(steps: list[float], gaps: list[float]
     moved = [edge for pair in snapped(words, runs) for edge in pair]
     assert moved == sorted(moved)
     assert len(moved) == 2 * len(words)
+
+
+def said(*words: tuple[str, float, float]) -> list[Word]:
+    return [
+        Word(text=text, start_seconds=start, end_seconds=end, probability=1.0)
+        for text, start, end in words
+    ]
+
+
+def test_the_first_word_of_a_sentence_moves_behind_the_pause_that_follows_it() -> None:
+    """Recognisers that skip pauses put it at the end of the sentence before."""
+    words = said(("himself.", 83.9, 84.4), ("Do", 84.4, 85.1), ("you", 88.3, 88.5))
+    assert times(snap_to_speech(words, [(85.0, 88.2)])) == [
+        ("himself.", 83.9, 85.0),
+        ("Do", 88.2, 88.3),
+        ("you", 88.3, 88.5),
+    ]
+
+
+def test_a_first_word_between_two_pauses_stays() -> None:
+    words = said(("end.", 1.0, 1.5), ("So", 2.0, 2.4), ("we", 3.0, 3.2))
+    assert times(snap_to_speech(words, [(1.5, 2.0), (2.4, 3.0)])) == times(words)
+
+
+def test_a_sentence_of_one_word_stays() -> None:
+    words = said(("here.", 1.0, 1.5), ("Yes.", 1.5, 1.9), ("We", 2.4, 2.6))
+    assert times(snap_to_speech(words, [(1.9, 2.4)])) == times(words)
