@@ -1,8 +1,9 @@
 """Hook analyst: which sentence makes a stranger stay.
 
 Questions, numbers, direct address, absolute words and contrast speak for a sentence, as do brevity,
-an early place and a lively shot under it; leaning on the sentence before speaks against it. Clarity
-and audibility scale the whole. Without speech the liveliest shots are the hooks.
+an early place and a lively shot under it; leaning on the sentence before, or pointing at something
+that a stranger has not seen, speaks against it. Clarity and audibility scale the whole. Without
+speech the liveliest shots are the hooks.
 """
 
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ from reprise.agents.heuristics.words import (
     clip,
     is_complete,
     is_dependent,
+    points_elsewhere,
     tokens,
 )
 
@@ -82,6 +84,7 @@ def _shape(line: Line, count: int) -> tuple[float, str]:
     value -= 0.15 if line.seconds > SECONDS_LONG else 0.0
     value += 0.05 * (1.0 - line.place)
     value -= 0.18 if is_dependent(line.text) else 0.0
+    value -= 0.2 if points_elsewhere(line.text) else 0.0
     value -= 0.1 if not is_complete(line.text) else 0.0
     why = f"{line.seconds:.1f} s long"
     shot = line.shot

@@ -196,13 +196,13 @@ def _is_call(line: Line) -> bool:
 
 
 def _opener(material: Material, thoughts: Sequence[Thought], frame: LengthFrame) -> Thought:
-    """Return the thought to open with: the best hook that is short enough."""
+    """Return the thought to open with: the best hook that is short enough, and of worth."""
     hooks = scores(material.answer("hook_analyst"), "hooks", "sentence_id")
     if not hooks:
         hooks = {line.id: hook_score(line)[0] for each in thoughts for line in each.lines[:1]}
     longest = max(min(HOOK_SECONDS_MAX, frame.target / 2), 2.0)
     short = [each for each in thoughts if each.seconds <= longest] or list(thoughts)
-    return max(short, key=lambda each: (hooks.get(each.lines[0].id, 0.0), each.worth))
+    return max(short, key=lambda each: hooks.get(each.lines[0].id, 0.0) + each.worth / 2)
 
 
 def _chosen(

@@ -21,8 +21,8 @@ STOP_WORDS = _set(
     """
     a about above after again against all almost along already also although always am among an and
     another any are as at away be because been before being below between both but by can cannot
-    could did do does doing done down during each either else ever every few for from further get
-    give given go goes going gone good got had has have having he her here hers herself him himself
+    came come could did do does doing done down during each either else even ever every few for from
+    further get give given go goes going gone good got had has have having he her here hers herself him himself
     his how however i if in into is it its itself just know let like made make many may maybe me
     might more most much must my myself never no nor not now of off often on once one only or other
     our ours out over own people perhaps put quite rather really same say see seem shall she should
@@ -63,6 +63,8 @@ STRONG = _set(
     biggest largest smallest greatest fastest impossible unbelievable secret free new power ever
     """
 )
+POINTING = frozenset({"this", "that", "these", "those", "there", "here", "it", "then"})
+"""A sentence that ends with one of these points at something that a stranger has not seen."""
 CONTRAST = frozenset({"but", "not", "instead", "yet", "however", "without", "unlike", "though"})
 NUMBER_WORDS = _set(
     """
@@ -152,6 +154,12 @@ def is_dependent(text: str) -> bool:
         return True
     first, second = (*tokens(said)[:2], "", "")[:2]
     return first in DEPENDENT_START and not (first in DEMONSTRATIVES and second in STATES)
+
+
+def points_elsewhere(text: str) -> bool:
+    """Answer whether a sentence says too little by itself, or ends by pointing away from itself."""
+    said = tokens(text)
+    return len(set(terms(text))) < 2 or said[-1] in POINTING
 
 
 def is_complete(text: str) -> bool:
