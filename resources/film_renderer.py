@@ -19,7 +19,7 @@ from pathlib import Path
 
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import MediaError
-from reprise.media.levelling import TOLERANCE_LU, Measured, distance_lu
+from reprise.media.levelling import LEVELLING_REVISION, TOLERANCE_LU, Measured, distance_lu
 from reprise.media.render_units import (
     UNIT_REVISION,
     picture_units,
@@ -70,7 +70,11 @@ class FfmpegFilmRenderer:
 
     def toolchain(self) -> Mapping[str, str]:
         """Return what its results depend on besides the plan, for the cache key (V3)."""
-        return {**self._unit_toolchain(), **self._painter.identity}
+        return {
+            **self._unit_toolchain(),
+            **self._painter.identity,
+            "levelling": LEVELLING_REVISION,
+        }
 
     def render(
         self,

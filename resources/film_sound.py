@@ -15,10 +15,12 @@ from pydantic import JsonValue
 
 from reprise.errors import MediaError
 from reprise.media.levelling import (
-    TOLERANCE_LU,
+    AIM_LU,
+    LEVELLING_REVISION,
     Level,
     Measured,
     distance_lu,
+    harder,
     levels,
     parse_summary,
 )
@@ -67,6 +69,7 @@ class SoundJob:
         fields: dict[str, JsonValue] = {
             "inputs": inputs,
             "target_lufs": None if self.target_lufs is None else str(self.target_lufs),
+            "levelling": LEVELLING_REVISION,
             "encoder": [*_AAC, *_EXACT],
             "graphs": [self.graph().text, level_graph([], self.sample_count).text],
         }
@@ -110,15 +113,21 @@ class SoundPass:
             Cancelled: The run is being stopped.
         """
         mix, measured = self._mix(job)
-        tried: list[tuple[float, Level, Path]] = []
-        for number, level in enumerate(levels(measured, job.target_lufs)):
-            path = self._folder / f"level-{number}.m4a"
-            result = self._level(mix, level, job, path)
-            tried.append((distance_lu(result, job.target_lufs), level, path))
-            if tried[-1][0] <= TOLERANCE_LU:
+        tried: list[tuple[Level, Measured]] = []
+        ways = list(levels(measured, job.target_lufs))
+        while ways:
+            level = ways.pop(0)
+            tried.append((level, self._level(mix, level, job, self._attempt(len(tried)))))
+            if distance_lu(tried[-1][1], job.target_lufs) <= AIM_LU:
                 break
-        min(tried, key=lambda attempt: attempt[0])[2].replace(target)
+            if not ways and (level_up := harder(measured, job.target_lufs, tried)):
+                ways.append(level_up)
+        distances = [distance_lu(result, job.target_lufs) for _, result in tried]
+        self._attempt(distances.index(min(distances))).replace(target)
         mix.unlink()
+
+    def _attempt(self, number: int) -> Path:
+        return self._folder / f"level-{number}.m4a"
 
     def measure(self, path: Path) -> Measured:
         """Measure the sound of a finished file."""

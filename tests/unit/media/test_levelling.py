@@ -2,7 +2,7 @@
 
 import pytest
 
-from reprise.media.levelling import Measured, distance_lu, levels, parse_summary
+from reprise.media.levelling import Measured, distance_lu, harder, levels, parse_summary
 
 SUMMARY = """
 [info] [Parsed_ebur128_4 @ 0x55d0c0] Summary:
@@ -64,3 +64,34 @@ def test_no_target_leaves_the_sound_as_it_is() -> None:
 def test_a_gain_has_a_bound() -> None:
     (level,) = levels(Measured(-65.0, -70.0, 4.0, -60.0), -14.0)
     assert level.filters == (("volume", {"volume": "40.00dB"}),)
+
+
+def test_what_the_limiter_took_is_added_to_its_gain() -> None:
+    speech = Measured(-23.0, -33.0, 5.0, -3.0)
+    _, limiter = levels(speech, -14.0)
+    first = Measured(-15.0, -25.0, 4.0, -1.5)
+    again = harder(speech, -14.0, [(limiter, first)])
+    assert again is not None
+    assert again.filters[0] == ("volume", {"volume": "10.00dB"})
+    # Half of that decibel arrived, so the missing half needs one more.
+    second = Measured(-14.5, -24.5, 4.0, -1.5)
+    third = harder(speech, -14.0, [(limiter, first), (again, second)])
+    assert third is not None
+    assert third.filters[0] == ("volume", {"volume": "11.00dB"})
+
+
+def test_the_gain_into_the_limiter_has_bounds() -> None:
+    clicks = Measured(-30.0, -40.0, 9.0, -1.0)
+    _, limiter = levels(clicks, -14.0)
+    tried = [(limiter, Measured(-26.0, -36.0, 9.0, -1.5))]
+    for gain in ("22.00dB", None):
+        level = harder(clicks, -14.0, tried)
+        assert (level and level.filters[0][1]["volume"]) == gain
+        if level:
+            tried.append((level, Measured(-24.0, -36.0, 9.0, -1.5)))
+
+
+def test_a_plain_gain_is_not_made_harder() -> None:
+    quiet = Measured(-30.0, -40.0, 9.0, -20.0)
+    (gain,) = levels(quiet, -14.0)
+    assert harder(quiet, -14.0, [(gain, Measured(-14.0, -24.0, 9.0, -4.0))]) is None
