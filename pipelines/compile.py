@@ -28,7 +28,7 @@ from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.context.step_input import read_orders
-from reprise.errors import RepriseError
+from reprise.errors import ObjectMissing, RepriseError
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
@@ -152,12 +152,13 @@ def _request_record(
 ) -> tuple[StepRecord, str, str]:
     project_id = context.partition_key
     now = services.clock()
-    earlier = services.history.of_step(workflow.id, project_id, REQUEST, run_id=None)
+    earlier = None
+    if given is None:
+        earlier = _last_request(workflow, project_id, services)
     if given is not None:
         text, origin = given, "this run's config"
-    elif earlier is not None and earlier.reference is not None:
-        body = services.bodies.get(project_id, earlier.reference.seen.body_digest)
-        text, origin = str(body), "the project's last request"
+    elif earlier is not None:
+        text, origin = earlier, "the project's last request"
     else:
         text, origin = workflow.default_request, "the workflow's default"
     seen = SeenStep(
@@ -183,6 +184,20 @@ def _request_record(
         finished_at=now,
     )
     return record, text, origin
+
+
+def _last_request(workflow: Workflow, project_id: str, services: Services) -> str | None:
+    """Return what the project was last asked, unless that was in an earlier life of its name."""
+    record = services.history.of_step(workflow.id, project_id, REQUEST, run_id=None)
+    project = services.projects.project(project_id)
+    if record is None or record.reference is None:
+        return None
+    if project is not None and record.started_at < project.created_at:
+        return None
+    try:
+        return str(services.bodies.get(project_id, record.reference.seen.body_digest))
+    except ObjectMissing:
+        return None
 
 
 def _step_asset(
@@ -244,7 +259,7 @@ def _step_run(
         project_id=context.partition_key,
         run_id=context.run.run_id,
         history=merged_history(references),
-        cache_mode=options.cache,
+        cache_mode=options.cache_of(step),
         provider_id=options.provider,
         progress=Throttled(log, run_id=context.run.run_id, label=step.label),
         cancelled=stop.is_set,
@@ -272,6 +287,11 @@ def _execute(
         raise dg.Failure(
             description=f"{run.where}: {error}", allow_retries=error.transient
         ) from error
+    except Exception as error:
+        # Dagster would retry what it does not know; a fault in code or a full disk stays.
+        _record_failure(run, error, services, started_at)
+        what = f"{type(error).__name__}: {error}"
+        raise dg.Failure(description=f"{run.where}: {what}", allow_retries=False) from error
     except BaseException as error:
         _record_failure(run, error, services, started_at)
         raise

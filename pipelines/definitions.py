@@ -9,6 +9,7 @@ Source: specification D1, D7, D19, W9.
 
 import logging
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,9 +17,6 @@ from functools import cached_property
 from pathlib import Path
 
 import dagster as dg
-from resources.faster_whisper_speech import FasterWhisperSpeech
-from resources.heuristic_provider import HeuristicProvider
-from resources.openai_provider import OpenAICompatibleProvider
 
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
@@ -29,7 +27,7 @@ from pipelines.services import Services
 from pipelines.steps import EXECUTORS
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
-from reprise.errors import RepriseError, UnknownName
+from reprise.errors import RepriseError, StoreError, StoreUnusable, UnknownName
 from reprise.model.workflow import Workflow
 from reprise.ports import (
     EntryStore,
@@ -45,11 +43,16 @@ from reprise.ports import (
 from resources.breaker import BreakerEntryStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
 from resources.definition_files import Definitions, load_definitions
+from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.ffmpeg import FfmpegLocator
 from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_renderer import FfmpegFilmRenderer
+from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
+from resources.memory_entry_store import MemoryEntryStore
+from resources.openai_provider import OpenAICompatibleProvider
 from resources.s3_object_store import S3ObjectStore
+from resources.scratch_folder import ScratchFolder
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
 from resources.speech_model import SpeechModelLocator
@@ -111,12 +114,18 @@ class Wiring:
 
     @cached_property
     def cache(self) -> StepCache:
-        """The step-result cache; each operation has a deadline, each store a circuit breaker."""
+        """The step-result cache; each operation has a deadline, each store a circuit breaker.
+
+        A store that cannot be used turns the cache off, with one warning (specification C13, C15).
+        """
         knobs = self.settings.step_cache
+        entries = self._usable_entries() if knobs.enabled else MemoryEntryStore()
+        if entries is None:
+            entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
         return StepCache(
             BreakerEntryStore(
                 DeadlineEntryStore(
-                    self.entries,
+                    entries,
                     lookup_seconds=knobs.lookup_deadline_seconds,
                     store_seconds=knobs.store_deadline_seconds,
                 ),
@@ -126,6 +135,18 @@ class Wiring:
             knobs,
             now,
         )
+
+    def _usable_entries(self) -> EntryStore | None:
+        try:
+            # An indexed look-up: a file of a newer version is noticed when it is opened.
+            self.entries.tombstone("", "")
+        except StoreUnusable as error:
+            logger.warning("the step cache is off, every step executes: %s", error)
+            return None
+        except StoreError:
+            # Busy or slow for now; deadline and breaker answer for that.
+            pass
+        return self.entries
 
     @cached_property
     def _artifact_head(self) -> Callable[[str], ObjectInfo | None]:
@@ -183,8 +204,15 @@ class Wiring:
             provider=self.provider,
             default_provider=self.settings.provider,
             clock=now,
-            scratch=self.home / "scratch",
+            scratch=self.scratch.path,
         )
+
+    @cached_property
+    def scratch(self) -> ScratchFolder:
+        """This process's folder for work in progress; made anew, leftovers of dead ones removed."""
+        folder = ScratchFolder(self.home / "scratch")
+        weakref.finalize(self, folder.close)
+        return folder
 
     def provider(self, provider_id: str) -> ModelProvider:
         """Return a provider by id.

@@ -12,6 +12,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -42,7 +43,7 @@ from dagster._utils.interrupts import pop_captured_interrupt
 from pipelines.cancellation import cancellation, forget
 
 POLL_SECONDS = 0.05
-WIND_DOWN_SECONDS = 15.0
+WIND_DOWN_SECONDS = 7.0
 """How long a stopped run waits for its steps; ffmpeg gets 5 s to end and is then killed."""
 
 INTERACTIVE_TAG = "reprise/interactive"
@@ -210,12 +211,11 @@ class _Steps:
 
     def _wind_down(self) -> None:
         """Wait for the steps at work to notice the stop; their last events are not reported."""
-        waited = 0.0
-        while self._running and waited < WIND_DOWN_SECONDS:
+        deadline = time.monotonic() + WIND_DOWN_SECONDS
+        while self._running and time.monotonic() < deadline:
             try:
                 key, event, _ = self._queue.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                waited += POLL_SECONDS
                 continue
             if event is None:
                 self._running.pop(key, None)

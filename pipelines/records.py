@@ -30,7 +30,8 @@ def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRec
         variables=digests,
         stop_workflow=result.stop_workflow,
     )
-    hit = outcome.lookup.entry if outcome.lookup is not None else None
+    looked = outcome.lookup
+    hit = looked.entry
     reference = StepReference(
         workflow_id=run.workflow.id,
         project_id=run.project_id,
@@ -51,9 +52,11 @@ def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRec
         artifacts=result.artifacts,
         output_storage_key=result.output_storage_key,
         from_cache=hit is not None,
-        cache_reason=outcome.reason,
-        cache_detail=outcome.detail,
+        cache_reason=looked.reason,
+        cache_detail=looked.detail,
         cache_key=outcome.cache_key,
+        cache_changes=looked.changes,
+        cache_run_id=hit.run_id if hit is not None else looked.compared_run_id,
         usage=result.usage,
         seconds=outcome.seconds,
         cached_tokens_saved=hit.usage.tokens if hit is not None else 0,

@@ -14,16 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipelines.identify import identify_step
 from pipelines.prepare import PreparedStep, prepare_step
-from pipelines.services import Services, StepExecutor
+from pipelines.services import Services
 from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
-from pipelines.steps import EXECUTORS
-from reprise.cache.key import KeyFacts, cache_key, field_digests, key_fields
+from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.lookup import StepCost, StepIdentity
-from reprise.cache.policy import cache_verdict
-from reprise.canonical import NotCanonical
-from reprise.context.step_input import sees_request
-from reprise.errors import Cancelled, UnknownName
+from reprise.errors import Cancelled
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 from reprise.ports import Lookup
 
@@ -45,14 +42,12 @@ def run_step(run: StepRun, services: Services) -> StepOutcome:
             answer = _Attempt(run, services, prepare_step(run, services, workdir)).answer()
     return StepOutcome(
         result=answer.result,
-        reason=answer.looked.reason,
-        detail=answer.looked.detail,
         cache_key=answer.cache_key,
         prompt_chars=answer.prompt_chars,
         seconds=round(time.perf_counter() - start, 6),
         started_at=started_at,
         finished_at=services.clock(),
-        lookup=answer.looked if answer.looked.is_hit else None,
+        lookup=answer.looked,
     )
 
 
@@ -79,68 +74,39 @@ class _Attempt:
         self._run = run
         self._services = services
         self._context = prepared.context
-        self._variables = prepared.variables
-        self._executor = _executor(run)
-        self._key: str | None = None
+        self._identified = identify_step(run, prepared)
 
     def answer(self) -> _Answer:
         """Return the earlier result, or execute and store."""
-        verdict = cache_verdict(self._context.step, self._context.agents)
-        if not verdict.cacheable:
-            looked = Lookup(reason=CacheReason.POLICY, detail=verdict.reason)
+        identity = self._identified.identity
+        if identity is None:
+            looked = self._identified.refusal or Lookup(reason=CacheReason.POLICY)
             return self._given(self._execute(), looked)
-        facts = self._executor.key_facts(self._context)
-        try:
-            identity = self._identity(facts)
-        except (NotCanonical, UnicodeEncodeError) as error:
-            # Without a whole key there is neither lookup nor store (specification C23).
-            logger.warning("step cache: %s has no key: %s", self._run.where, error)
-            looked = Lookup(reason=CacheReason.NOT_HASHABLE, detail=str(error))
-            return self._given(self._execute(), looked)
-        self._key = identity.cache_key
         looked = self._look_up(identity)
         if looked.result is not None:
             # This run spent nothing; what the original took is in the entry (specification C10).
             return self._given(looked.result.model_copy(update={"usage": Usage()}), looked)
+        self._keep_texts()
         started = time.perf_counter()
         result = self._execute()
         cost = StepCost(self._run.run_id, time.perf_counter() - started)
-        refusal = self._store(identity, facts, result, cost)
+        refusal = self._store(identity, result, cost)
         if refusal is not None:
             detail = f"{looked.detail}; not stored: {refusal.value}"
             looked = looked.model_copy(update={"detail": detail})
         return self._given(result, looked)
 
     def _given(self, result: StepResult, looked: Lookup) -> _Answer:
-        return _Answer(result, looked, self._key, len(self._context.resolved_input))
+        identity = self._identified.identity
+        key = identity.cache_key if identity is not None else None
+        return _Answer(result, looked, key, len(self._context.resolved_input))
 
     def _execute(self) -> StepResult:
-        result = self._executor.execute(self._context)
+        result = self._identified.executor.execute(self._context)
         if self._run.cancelled():
             message = f"{self._run.where} was stopped"
             raise Cancelled(message)
         return result
-
-    def _identity(self, facts: KeyFacts) -> StepIdentity:
-        run, context = self._run, self._context
-        sees = sees_request(run.step, context.agents)
-        fields = key_fields(
-            context.step,
-            facts,
-            project_id=run.project_id,
-            resolved_input=context.resolved_input,
-            user_request=context.user_request if sees else None,
-            variables=self._variables,
-        )
-        return StepIdentity(
-            project_id=run.project_id,
-            workflow_id=run.workflow.id,
-            step_label=run.step.label,
-            step_type=run.step.type.value,
-            agent_id=run.step.agent,
-            cache_key=cache_key(fields),
-            field_digests=field_digests(fields),
-        )
 
     def _look_up(self, identity: StepIdentity) -> Lookup:
         match self._run.cache_mode:
@@ -148,33 +114,38 @@ class _Attempt:
                 detail = "this run neither reads nor writes the cache"
                 return Lookup(reason=CacheReason.BYPASS, detail=detail)
             case RunCacheMode.REFRESH:
-                detail = "this run executes every step"
+                detail = "this run executes the step and overwrites its result"
                 return Lookup(reason=CacheReason.REFRESH, detail=detail)
-            case RunCacheMode.USE:
-                return self._services.cache.lookup(identity)
+            case RunCacheMode.USE | RunCacheMode.READONLY:
+                read_only = self._run.cache_mode is RunCacheMode.READONLY
+                return self._services.cache.lookup(identity, read_only=read_only)
+
+    @property
+    def _may_write(self) -> bool:
+        return self._run.cache_mode in (RunCacheMode.USE, RunCacheMode.REFRESH)
+
+    def _keep_texts(self) -> None:
+        """Keep the texts of the key that a person may want to compare later."""
+        if not self._may_write:
+            return
+        for name, text in (self._identified.fields or {}).items():
+            if name in TEXT_FIELDS and text is not None:
+                self._services.bodies.put(self._run.project_id, text)
 
     def _store(
-        self, identity: StepIdentity, facts: KeyFacts, result: StepResult, cost: StepCost
+        self, identity: StepIdentity, result: StepResult, cost: StepCost
     ) -> CacheReason | None:
-        if self._run.cache_mode is RunCacheMode.BYPASS:
+        if not self._may_write:
             return None
         if result.status is not StepStatus.SUCCEEDED:
             return CacheReason.SKIPPED
         files = tuple(self._services.projects.files(self._run.project_id))
-        if self._executor.key_facts(replace(self._context, files=files)) != facts:
+        now = self._identified.executor.key_facts(replace(self._context, files=files))
+        if now != self._identified.facts:
             # It serves this run and no other (specification C23).
             logger.warning("step cache: inputs of %s moved while it ran", self._run.where)
             return CacheReason.INPUTS_MOVED
         return self._services.cache.store(identity, result, cost)
-
-
-def _executor(run: StepRun) -> StepExecutor:
-    executor = EXECUTORS.get(run.step.type)
-    if executor is None:
-        served = ", ".join(sorted(EXECUTORS))
-        message = f"{run.where}: no steps of type {run.step.type.value!r}; served are: {served}"
-        raise UnknownName(message)
-    return executor
 
 
 @contextmanager

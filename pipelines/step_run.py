@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from reprise.model.result import CacheReason, SeenStep, StepResult
+from reprise.model.result import SeenStep, StepResult
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import Cancelled, Lookup, Progress
 
@@ -22,6 +22,8 @@ class RunCacheMode(StrEnum):
     """Execute and overwrite; the expiry is reset."""
     BYPASS = "bypass"
     """Neither read nor write."""
+    READONLY = "readonly"
+    """Look up, and write nothing."""
 
 
 def _unheard(_what: str, _share: float | None) -> None:
@@ -55,12 +57,10 @@ class StepOutcome:
     """A step's result and what the cache had to do with it."""
 
     result: StepResult
-    reason: CacheReason
-    detail: str
     cache_key: str | None
     prompt_chars: int
     seconds: float
     started_at: datetime
     finished_at: datetime
-    lookup: Lookup | None = None
-    """The hit that answered, or None."""
+    lookup: Lookup
+    """What the cache said."""

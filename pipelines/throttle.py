@@ -1,6 +1,6 @@
 """Progress of a run: a line when its work changes, and at most every two seconds.
 
-Who launches a run in this process can watch its lines as they come.
+Who launches a run in this process can watch its steps as they work.
 
 Source: specification V4, D11.
 """
@@ -11,11 +11,14 @@ from collections.abc import Callable
 
 INTERVAL_SECONDS = 2.0
 
-_watchers: dict[str, Callable[[str], None]] = {}
+Watcher = Callable[[str, str, float | None], None]
+"""Called with a step's label, what it is doing, and the share done (0 to 1, or None)."""
+
+_watchers: dict[str, Watcher] = {}
 
 
-def watch(run_id: str, watcher: Callable[[str], None]) -> None:
-    """Call `watcher` with each progress line of a run of this process."""
+def watch(run_id: str, watcher: Watcher) -> None:
+    """Call `watcher` with what the steps of a run of this process are doing."""
     _watchers[run_id] = watcher
 
 
@@ -53,4 +56,4 @@ class Throttled:
         self._log(line)
         watcher = _watchers.get(self._run_id)
         if watcher is not None:
-            watcher(line)
+            watcher(self._label, what, share)

@@ -15,7 +15,14 @@ from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
 from reprise.model.media import Loudness, Transcript
 from reprise.model.project import Project, ProjectFile
-from reprise.model.result import Artifact, CacheReason, StepRecord, StepResult, Usage
+from reprise.model.result import (
+    Artifact,
+    CacheReason,
+    FieldChange,
+    StepRecord,
+    StepResult,
+    Usage,
+)
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and the share done (0 to 1, or None when unknown)."""
@@ -638,6 +645,10 @@ class Lookup(Value):
     """The earlier result, on a hit."""
     entry: CacheEntry | None = None
     """The entry that it came from, on a hit."""
+    changes: tuple[FieldChange, ...] = ()
+    """On a miss: what differs from the nearest earlier entry of this step."""
+    compared_run_id: str | None = None
+    """On a miss: the run of that entry."""
 
     @property
     def is_hit(self) -> bool:

@@ -96,12 +96,14 @@ class _SourceJob:
         self._file = file
         self._id = source_id
         self._index, self._count = place
+        suffix = file.name.rpartition(".")[2]
+        self._staged_name = f"{file.content_digest[:32]}.{suffix}"
 
     def analyse(self) -> SourceAnalysis:
         """Probe, decode once, recognise the speech."""
         context, file = self._context, self._file
-        suffix = file.name.rpartition(".")[2]
-        path = context.local_file(file.storage_key, f"{file.content_digest[:32]}.{suffix}")
+        path = context.local_file(file.storage_key, self._staged_name)
+        self._staged_name = path.name
         workdir = context.workdir / self._id
         workdir.mkdir(parents=True, exist_ok=True)
         try:
@@ -126,7 +128,8 @@ class _SourceJob:
                 cancelled=context.cancelled,
             )
         except MediaError as error:
-            message = f"{file.name!r} in project {context.project_id!r}: {error}"
+            what = str(error).replace(repr(path.name), "it")
+            message = f"{file.name!r} in project {context.project_id!r}: {what}"
             raise type(error)(message) from error
         transcript = None
         if self._config.speech and probe.has_audio:
@@ -140,7 +143,9 @@ class _SourceJob:
         return self._analysis(probe, measures, transcript)
 
     def _progress(self, what: str, share: float | None) -> None:
-        name = f"{self._file.name} ({self._index + 1} of {self._count}): {what}"
+        # People know the file by its name in the project, not by that of its bytes.
+        plain = what.replace(f" {self._staged_name!r}", "")
+        name = f"{self._file.name} ({self._index + 1} of {self._count}): {plain}"
         self._context.progress(name, share)
 
     def _analysis(

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from reprise.canonical import canonical_json, digest_fields, sha256_hex
+from reprise.canonical import canonical_json, digest_fields
 from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
 from reprise.model.project import ProjectFile
@@ -126,19 +126,6 @@ def key_fields(
 def cache_key(fields: Mapping[str, str | None]) -> str:
     """Return the key: SHA-256 over the field-named encoding, as 64 hexadecimal digits."""
     return digest_fields(fields)
-
-
-def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
-    """Return a short digest for each field, so that a later miss can name the one that changed."""
-    return {
-        name: "null" if value is None else sha256_hex(value)[:16] for name, value in fields.items()
-    }
-
-
-def changed_fields(earlier: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return the fields that differ, by name; an absent field differs from any value."""
-    names = sorted(set(earlier) | set(now))
-    return [name for name in names if earlier.get(name) != now.get(name)]
 
 
 def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:

@@ -12,15 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reprise.cache.key import SCHEMA_VERSION, changed_fields
+from reprise.cache.explain import changes_text, explain_changes
+from reprise.cache.key import SCHEMA_VERSION
 from reprise.canonical import NotCanonical, canonical_json, sha256_hex
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectInfo
 
 logger = logging.getLogger(__name__)
-
-FIELDS_NAMED_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,17 @@ class StepCache:
         """False when the cache is switched off."""
         return self._settings.enabled
 
-    def lookup(self, step: StepIdentity) -> Lookup:
-        """Return the earlier result of this key, or why there is none; a fault means none."""
+    def lookup(self, step: StepIdentity, *, read_only: bool = False) -> Lookup:
+        """Return the earlier result of this key, or why there is none; a fault means none.
+
+        Args:
+            step: Who asks.
+            read_only: Leave an entry that cannot be used where it is.
+        """
         if not self._settings.enabled:
             return Lookup(reason=CacheReason.STORE_OFF, detail="the step cache is switched off")
         try:
-            return self._lookup(step)
+            return self._lookup(step, read_only)
         except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("step cache: lookup of %s failed: %s", step.cache_key[:12], error)
             return Lookup(reason=CacheReason.STORE_OFF, detail=f"the store failed: {error}")
@@ -94,24 +98,28 @@ class StepCache:
             logger.warning("step cache: store of %s failed: %s", step.cache_key[:12], error)
             return CacheReason.STORE_OFF
 
-    def _lookup(self, step: StepIdentity) -> Lookup:
+    def _lookup(self, step: StepIdentity, read_only: bool) -> Lookup:
         now = self._clock()
         entry = self._entries.get(step.project_id, step.cache_key, now=now)
         if entry is None:
             return self._explain_miss(step)
         if sha256_hex(entry.payload) != entry.payload_digest:
-            return self._reject(step, CacheReason.PAYLOAD_DAMAGED, "its stored result is damaged")
+            refusal = Lookup(
+                reason=CacheReason.PAYLOAD_DAMAGED, detail="its stored result is damaged"
+            )
+            return refusal if read_only else self._reject(step, refusal)
         result = StepResult.model_validate_json(entry.payload)
         if self._settings.validate_storage_artifacts:
             for artifact in entry.artifacts:
-                refusal = self._check_artifact(step, artifact)
-                if refusal is not None:
-                    return refusal
+                gone = self._check_artifact(artifact)
+                if gone is not None:
+                    keep = read_only or gone.reason is not CacheReason.ARTIFACT_GONE
+                    return gone if keep else self._reject(step, gone)
         hours = (now - entry.created_at).total_seconds() / 3600
         detail = f"from run {entry.run_id[:8]}, {_age(hours)} old"
         return Lookup(reason=CacheReason.HIT, detail=detail, result=result, entry=entry)
 
-    def _check_artifact(self, step: StepIdentity, artifact: Artifact) -> Lookup | None:
+    def _check_artifact(self, artifact: Artifact) -> Lookup | None:
         try:
             info = self._head(artifact.storage_key)
         except Exception as error:  # noqa: BLE001 - Unknown is not gone: the entry stays (specification C8).
@@ -119,19 +127,19 @@ class StepCache:
             detail = f"{artifact.name} could not be checked: {error}"
             return Lookup(reason=CacheReason.ARTIFACT_UNCHECKED, detail=detail)
         if info is None:
-            return self._reject(
-                step, CacheReason.ARTIFACT_GONE, f"{artifact.name} is gone from the object store"
-            )
+            detail = f"{artifact.name} is gone from the object store"
+            return Lookup(reason=CacheReason.ARTIFACT_GONE, detail=detail)
         same_etag = artifact.etag is None or artifact.etag == info.etag
         if info.size_bytes != artifact.size_bytes or not same_etag:
-            return self._reject(
-                step, CacheReason.ARTIFACT_GONE, f"{artifact.name} changed in the object store"
-            )
+            detail = f"{artifact.name} changed in the object store"
+            return Lookup(reason=CacheReason.ARTIFACT_GONE, detail=detail)
         return None
 
-    def _reject(self, step: StepIdentity, reason: CacheReason, detail: str) -> Lookup:
-        self._entries.delete(step.project_id, step.cache_key, reason=reason, now=self._clock())
-        return Lookup(reason=reason, detail=detail)
+    def _reject(self, step: StepIdentity, refusal: Lookup) -> Lookup:
+        self._entries.delete(
+            step.project_id, step.cache_key, reason=refusal.reason, now=self._clock()
+        )
+        return refusal
 
     def _explain_miss(self, step: StepIdentity) -> Lookup:
         gone = self._entries.tombstone(step.project_id, step.cache_key)
@@ -144,11 +152,13 @@ class StepCache:
             return Lookup(reason=CacheReason.EXPIRED, detail="its entry has expired")
         if near.schema_version != SCHEMA_VERSION:
             return Lookup(reason=CacheReason.SCHEMA_CHANGED, detail="the key's encoding changed")
-        names = changed_fields(near.field_digests, step.field_digests)
-        shown = ", ".join(names[:FIELDS_NAMED_MAX])
-        more = len(names) - FIELDS_NAMED_MAX
-        detail = f"changed: {shown}" + (f" and {more} more" if more > 0 else "")
-        return Lookup(reason=CacheReason.FIELD_CHANGED, detail=detail)
+        changes = explain_changes(near.field_digests, step.field_digests)
+        return Lookup(
+            reason=CacheReason.FIELD_CHANGED,
+            detail=changes_text(changes),
+            changes=changes,
+            compared_run_id=near.run_id,
+        )
 
     def _store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
         # Checked as they are: a dump would turn a tuple into a list and never tell.

@@ -47,6 +47,19 @@ class CacheReason(StrEnum):
     SKIPPED = "skipped"
 
 
+class FieldChange(Value):
+    """A key field that differs from the nearest earlier entry's."""
+
+    field: str
+    """The key's field."""
+    parts: tuple[str, ...] = ()
+    """What in it changed, where that can be told: steps, files, programs."""
+    before: str | None = None
+    """Digest of the earlier text; null when the field was absent."""
+    now: str | None = None
+    """Digest of the text now; null when the field is absent."""
+
+
 class Usage(Value):
     """Tokens of model calls, in one normal form, and what they cost."""
 
@@ -197,6 +210,10 @@ class StepRecord(Value):
     """The same for people: which field changed, how old the entry is."""
     cache_key: str | None = None
     """The entry's key; null when none could be made or the policy says no."""
+    cache_changes: tuple[FieldChange, ...] = ()
+    """On a miss: what differs from the nearest earlier entry of this step."""
+    cache_run_id: str | None = None
+    """The run of the entry that answered, or that the miss was compared with."""
     usage: Usage = Usage()
     """What this run spent: nothing on a hit."""
     seconds: float = 0.0

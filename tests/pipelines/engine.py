@@ -59,8 +59,7 @@ class Engine:
         self.root = root
         self.workflows = root / "workflows"
         (self.workflows / "prompts").mkdir(parents=True)
-        (root / "dagster").mkdir()
-        self.instance = dg.DagsterInstance.local_temp(str(root / "dagster"))
+        self.instance = dg.DagsterInstance.ephemeral()
         self.rule = RuleProvider()
         self.failures: list[str] = []
         self.wiring = self.fresh()

@@ -114,7 +114,7 @@ def test_editing_a_prompt_runs_that_agent_and_what_reads_it(engine: Engine) -> N
 
     assert engine.executed() == {"b", "d"}
     assert engine.records(run)["b"].cache_detail == "changed: agent_system_prompt"
-    assert engine.records(run)["d"].cache_detail == "changed: resolved_input"
+    assert engine.records(run)["d"].cache_detail == "changed: resolved_input (step 2 (b))"
 
 
 def test_an_edit_that_changes_no_output_stops_there(engine: Engine) -> None:
