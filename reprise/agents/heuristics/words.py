@@ -22,15 +22,15 @@ STOP_WORDS = _set(
     a about above after again against all almost along already also although always am among an and
     another any are as at away be because been before being below between both but by can cannot
     came come could did do does doing done down during each either else even ever every few for from
-    further get give given go goes going gone good got had has have having he her here hers herself him himself
-    his how however i if in into is it its itself just know let like made make many may maybe me
-    might more most much must my myself never no nor not now of off often on once one only or other
-    our ours out over own people perhaps put quite rather really same say see seem shall she should
-    since so some something still such take than that the their them then there therefore these they
-    thing things think this those though through to too under until up upon us very was way we well
-    were what when where whether which while who whole whom whose why will with without would yes
-    yet you your yours okay ok sorry um uh please
-    i'm you're it's that's don't doesn't didn't isn't aren't we're they're i've we've you've let's
+    further get give given go goes going gone good got had has have having he her here hers herself
+    him himself his how however i if in into is it its itself just know let like made make many may
+    maybe me might more most much must my myself never no nor not now of off often on once one only
+    or other our ours out over own people perhaps put quite rather really same say see seem shall
+    she should since so some something still such take than that the their them then there therefore
+    these they thing things think this those though through to too under until up upon us very was
+    way we well were what when where whether which while who whole whom whose why will with without
+    would yes yet you your yours okay ok sorry um uh please i'm you're it's that's don't doesn't
+    didn't isn't aren't we're they're i've we've you've let's
     """
 )
 
