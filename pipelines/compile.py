@@ -20,6 +20,7 @@ from pipelines.metadata import request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
 from pipelines.prepare import step_agents
 from pipelines.records import failure_record, record_of
+from pipelines.request import REQUEST, ChosenRequest, choose_request
 from pipelines.run_options import RequestConfig, run_options
 from pipelines.run_step import run_step
 from pipelines.services import Services
@@ -28,14 +29,13 @@ from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.context.step_input import read_orders
-from reprise.errors import ObjectMissing, RepriseError
+from reprise.errors import RepriseError
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
 
 IO_MANAGER_KEY = "step_cache"
 SERVICES_KEY = "services"
-REQUEST = "request"
 
 RETRY_POLICY = dg.RetryPolicy(
     max_retries=2, delay=2.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -136,12 +136,12 @@ def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: RequestConfig
     ) -> dg.MaterializeResult[StepRecord]:
         services: Services = context.resources.services
-        record, text, origin = _request_record(workflow, context, services, config.user_request)
+        record, chosen = _request_record(workflow, context, services, config.user_request)
         assert record.reference is not None
         return dg.MaterializeResult(
             value=record,
             data_version=dg.DataVersion(record.reference.seen.body_digest),
-            metadata=request_metadata(text, origin),
+            metadata=request_metadata(chosen.text, chosen.origin),
         )
 
     return request
@@ -149,24 +149,16 @@ def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
 
 def _request_record(
     workflow: Workflow, context: dg.AssetExecutionContext, services: Services, given: str | None
-) -> tuple[StepRecord, str, str]:
+) -> tuple[StepRecord, ChosenRequest]:
     project_id = context.partition_key
     now = services.clock()
-    earlier = None
-    if given is None:
-        earlier = _last_request(workflow, project_id, services)
-    if given is not None:
-        text, origin = given, "this run's config"
-    elif earlier is not None:
-        text, origin = earlier, "the project's last request"
-    else:
-        text, origin = workflow.default_request, "the workflow's default"
+    chosen = choose_request(workflow, project_id, services, given)
     seen = SeenStep(
         order=0,
         label=REQUEST,
         type=None,
         status=StepStatus.SUCCEEDED,
-        body_digest=services.bodies.put(project_id, text),
+        body_digest=services.bodies.put(project_id, chosen.text),
     )
     record = StepRecord(
         run_id=context.run.run_id,
@@ -183,21 +175,7 @@ def _request_record(
         started_at=now,
         finished_at=now,
     )
-    return record, text, origin
-
-
-def _last_request(workflow: Workflow, project_id: str, services: Services) -> str | None:
-    """Return what the project was last asked, unless that was in an earlier life of its name."""
-    record = services.history.of_step(workflow.id, project_id, REQUEST, run_id=None)
-    project = services.projects.project(project_id)
-    if record is None or record.reference is None:
-        return None
-    if project is not None and record.started_at < project.created_at:
-        return None
-    try:
-        return str(services.bodies.get(project_id, record.reference.seen.body_digest))
-    except ObjectMissing:
-        return None
+    return record, chosen
 
 
 def _step_asset(

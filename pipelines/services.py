@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from reprise.agents.loop import LOOP_REVISION
 from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
@@ -133,11 +134,14 @@ class StepContext:
     def agent_facts(self) -> KeyFacts:
         """Return what the answers of the step's agents depend on (specification C2)."""
         reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
-        identities = [self.provider_of(agent).identity() for agent in self.agents]
+        identities = [
+            {**self.provider_of(agent).identity().model_dump(mode="json"), "loop": LOOP_REVISION}
+            for agent in self.agents
+        ]
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
         return KeyFacts(
             agents=self.agents,
-            providers=tuple(identity.model_dump(mode="json") for identity in identities),
+            providers=tuple(identities),
             tools=tool_facts(groups),
             files=file_rows(self.files) if reads_project else None,
         )

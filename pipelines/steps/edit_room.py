@@ -62,7 +62,8 @@ class EditRoomExecutor:
                     output=answer.output,
                 )
             )
-        target = wanted_seconds(context.user_request, said, config.target_seconds)
+        read = [*(context.prior[order] for order in sorted(context.prior)), *said]
+        target = wanted_seconds(context.user_request, read, config.target_seconds)
         decision = edit_decision(said[-1].output, analysis, config, target)
         return StepResult(
             output=decision.model_dump(mode="json"),

@@ -31,6 +31,9 @@ from reprise.tools.catalog import run_tool, tool_schemas
 
 __all__ = ["AgentAnswer", "AgentTask", "LoopLimits", "run_agent", "usage_of"]
 
+LOOP_REVISION = "1"
+"""Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
+
 BACKOFF_SECONDS = 0.5
 """First pause before another attempt; it doubles from attempt to attempt."""
 

@@ -26,8 +26,7 @@ ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EDIT_ROOM: "1",
     StepType.VIDEO_COMPILE: "1",
 }
-"""Revision of each deterministic executor; bump one when its answers change for the same config
-and inputs."""
+"""Revision of each executor's own rules; bump one when its answers change for the same inputs."""
 
 CONFIG_BLOBS = (
     "extract",

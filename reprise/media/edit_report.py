@@ -10,19 +10,15 @@ HEARD_CHARS_MAX = 300
 """What is heard in a cut is shown up to this many characters."""
 
 
-def edit_report(
-    decision: EditDecision, analysis: VideoAnalysis, *, title_seconds: float = 0.0
-) -> str:
+def edit_report(decision: EditDecision, analysis: VideoAnalysis) -> str:
     """Return a report: for each cut its time in film and source, what is heard, and why.
 
     Args:
         decision: The edit.
         analysis: The footage that it was made from.
-        title_seconds: Length of the title card before the first cut; 0 counts from the first cut.
     """
     footages = {source.id: footage_of(source) for source in analysis.sources}
     lengths = [_seconds(cut, footages[cut.source_id]) for cut in decision.cuts]
-    clock = "" if title_seconds else ", counted from the end of the title card"
     lines = [
         f"# {_plain(decision.title)}",
         "",
@@ -33,12 +29,12 @@ def edit_report(
         lines += ["", _plain(decision.rationale)]
     lines += [
         "",
-        f"Times are minutes and seconds{clock}.",
+        "Times are minutes and seconds.",
         "",
         "| cut | in the film | in the source | what is heard | why |",
         "| --- | --- | --- | --- | --- |",
     ]
-    at = Fraction(title_seconds)
+    at = Fraction(0)
     for cut, length in zip(decision.cuts, lengths, strict=True):
         footage = footages[cut.source_id]
         begins = Fraction(cut.start_frame) / footage.source.rate

@@ -225,10 +225,10 @@ def test_the_report_shows_times_words_and_reasons_and_breaks_no_table() -> None:
     assert isinstance(picked, dict)
     picked["cuts"][0]["reason"] = "it asks\na | question"  # type: ignore[index, call-overload]  # JSON.
     analysis = talk()
-    report = edit_report(edit_decision(picked, analysis, CONFIG), analysis, title_seconds=2)
+    report = edit_report(edit_decision(picked, analysis, CONFIG), analysis)
     assert report.startswith("# A \\| B\n\n4 cuts, ")
     assert (
-        "| c1 | 0:02.0 – 0:06.4 | v1.mp4 0:04.9 – 0:09.3 | "
+        "| c1 | 0:00.0 – 0:04.4 | v1.mp4 0:04.9 – 0:09.3 | "
         "What would you do with a movie that you may take apart? | it asks a \\| question |"
     ) in report
     rows = [line for line in report.splitlines() if line.startswith("|")]
