@@ -27,15 +27,16 @@ class CaptionRules:
     lines_max: int = 2
     """Most lines."""
     seconds_min: float = 1.0
-    """A shorter sentence shares its caption with the next one."""
+    """A shorter sentence shares its caption with the next one, or is held for so long."""
     seconds_max: float = 6.0
     """Longest stretch of speech in one caption."""
     pause_seconds: float = 0.7
     """A pause of this length ends a caption."""
     chars_per_second: float = 17.0
     """Reading speed that a caption is held for, where the silence after it leaves room."""
-    hold_seconds_max: float = 1.0
-    """Longest that a caption stays after its last word."""
+    hold_seconds_max: float = 0.1
+    """Longest that a caption stays after its last word, unless it was shown for `seconds_min` or
+    less: a text that stays longer is no longer with its speech."""
     gap_seconds: float = 0.08
     """Least time without a caption before the next, unless speech runs on."""
 
@@ -199,7 +200,8 @@ def _caption(group: Sequence[_Spoken], limit: Fraction, rules: CaptionRules) -> 
     lines = _lines([word.text for word in group], rules)
     start, end = group[0].start, group[-1].end
     reading = Fraction(sum(map(len, lines)) / rules.chars_per_second)
-    wanted = max(end, min(start + reading, end + Fraction(rules.hold_seconds_max)))
+    held = max(end + Fraction(str(rules.hold_seconds_max)), start + Fraction(rules.seconds_min))
+    wanted = max(end, min(start + reading, held))
     return Caption(
         start_seconds=round(float(start), 3),
         end_seconds=round(float(min(wanted, limit)), 3),

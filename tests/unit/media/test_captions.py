@@ -85,11 +85,17 @@ def test_a_long_sentence_is_parted_evenly_and_at_a_comma() -> None:
     ]
 
 
-def test_a_caption_stays_as_long_as_reading_takes_where_there_is_room() -> None:
+def test_a_very_short_caption_stays_for_a_second_where_there_is_room() -> None:
     words = {"v1": speech("Extraordinarily quick", word=0.1, pause=0.0)}
     (caption,) = film_captions(film(("v1", 0, 100)), words)
-    # 21 letters at 17 a second.
-    assert caption.end_seconds == 1.2 or abs(caption.end_seconds - 21 / 17) < 0.04
+    assert caption.end_seconds == 1.0
+
+
+def test_a_caption_leaves_with_its_last_word() -> None:
+    words = {"v1": speech("Extraordinarily hurried explanations", word=0.4, pause=0.0)}
+    (caption,) = film_captions(film(("v1", 0, 100)), words)
+    # Reading takes 2.1 s, the words 1.2 s.
+    assert caption.end_seconds == 1.3
 
 
 def test_a_source_without_words_gives_no_captions() -> None:
