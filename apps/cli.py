@@ -6,6 +6,9 @@ one: a parser here, a module in apps/commands, its page in docs/reference.
 """
 
 import argparse
+import io
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -16,18 +19,53 @@ EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
-    parser = build_parser()
-    arguments = parser.parse_args(argv)
+    """Run the command line; return the exit code.
+
+    Called without `argv` it is the process's own command line, and an interrupt ends the process.
+    """
+    _prepare_streams()
+    if argv is None:
+        # The same as Ctrl-C: a supervisor's stop ends processes and leaves no partial file either.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code = _guarded(argv)
+    if argv is None and code == EXIT_INTERRUPTED:
+        # A step's thread may be deep in foreign code that knows no interrupt (a speech model);
+        # the interpreter would wait for it, or crash while it goes away beneath it.
+        os._exit(code)
+    return code
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
     try:
-        return _dispatch(arguments)
+        code = _dispatch(build_parser().parse_args(argv))
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print("interrupted", file=sys.stderr, flush=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read the output has gone, as `head` does; there is nobody to tell.
-        sys.stderr.close()
+        _drop_output()
         return EXIT_OK
+    except OSError as error:
+        _drop_output()
+        where = f" {error.filename!r}" if error.filename else ""
+        print(f"error: {error.strerror or error}{where}", file=sys.stderr)
+        return EXIT_FAILED
+    return code
+
+
+def _prepare_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # File names may hold what a terminal's encoding has no letters for.
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or the interpreter would try again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -8,10 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from apps.commands.run import report_line
+from apps.commands import tell_error
 from apps.commands.summary import compare_text, steps_table, summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
+from apps.progress import RunProgress
 from pipelines.definitions import Wiring, now
 from pipelines.ingest import Change, Ingest
 from reprise.errors import RepriseError
@@ -30,8 +31,7 @@ def main() -> int:
     try:
         return _demo(arguments.request)
     except RepriseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return tell_error(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -48,7 +48,7 @@ def _demo(request: str | None) -> int:
         launcher = Launcher(wiring, instance)
         for title in ("First run", "Second run, nothing changed"):
             print(f"\n{title}: {WORKFLOW} on {PROJECT}", flush=True)
-            summary = launcher.run(launch, report_line)
+            summary = launcher.run(launch, RunProgress())
             if summary.status != "succeeded":
                 print(f"error: {summary.error or summary.status}", file=sys.stderr)
                 return 130 if summary.status == "cancelled" else 1

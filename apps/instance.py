@@ -4,9 +4,13 @@ Source: specification D16.
 """
 
 import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
 
 from reprise.errors import StoreError
 from resources.settings import Settings, data_path
@@ -41,7 +45,37 @@ def instance_home(settings: Settings) -> Path:
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
-    """Return the Dagster instance of the settings' home."""
+    """Return the Dagster instance of the settings' home.
+
+    Raises:
+        StoreError: It cannot be opened.
+    """
     home = instance_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
-    return dg.DagsterInstance.from_config(str(home))
+    with storage_errors(f"the Dagster instance in {home} cannot be opened"):
+        return dg.DagsterInstance.from_config(str(home))
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn what Dagster's storage raises into one of our errors.
+
+    Args:
+        what: What could not be done, for the message.
+
+    Raises:
+        StoreError: Dagster's databases or files failed; the message has the first cause.
+    """
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error, OSError, dg.DagsterError) as error:
+        message = f"{what}: {_cause(error)}; check the folder's free space and rights"
+        raise StoreError(message) from error
+
+
+def _cause(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, OSError):
+        return f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    return " ".join(str(error).split()) or type(error).__name__

@@ -4,9 +4,12 @@ Source: specification D7, D12, D15; `reprise run`.
 """
 
 import getpass
+import os
+import platform
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -14,13 +17,23 @@ from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.events import DagsterEvent
 from dagster._core.execution.api import execute_run_iterator
 
+from apps.commands.tables import one_line
+from apps.instance import storage_errors
+from apps.progress import RunProgress
 from pipelines.definitions import Wiring, build_definitions
 from pipelines.executor import INTERACTIVE_TAG
 from pipelines.partitions import sync_partitions
+from pipelines.request import REQUEST
 from pipelines.run_options import CACHE_TAG, PROVIDER_TAG, request_op
 from pipelines.throttle import unwatch, watch
 from reprise.model.result import StepRecord, StepStatus
 from reprise.model.workflow import Workflow
+from reprise.ports import HistoryStore
+from resources.scratch_folder import is_in_use
+
+HOST_TAG = "reprise/host"
+SCRATCH_TAG = "reprise/scratch"
+"""Run tags that name the process that works on it, for whoever finds the run after its death."""
 
 QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
 """Keeps Dagster's own log off the terminal; it is in the run all the same."""
@@ -41,7 +54,8 @@ class Launch:
 class RunSummary:
     """How a run went."""
 
-    run_id: str
+    run_id: str | None
+    """None when nothing was started."""
     workflow_id: str
     project: str
     status: str
@@ -49,6 +63,7 @@ class RunSummary:
     seconds: float
     records: tuple[StepRecord, ...]
     error: str | None = None
+    """On one line: the first failed step's, else the run's."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `reprise run --json` prints."""
@@ -93,37 +108,50 @@ class Launcher:
         self._instance = instance
         self._definitions = build_definitions(wiring)
 
-    def run(self, launch: Launch, report: Callable[[str], None]) -> RunSummary:
+    def run(self, launch: Launch, progress: RunProgress) -> RunSummary:
         """Run a workflow on a project.
 
         Args:
             launch: What to run.
-            report: Called with a line whenever there is something to tell.
+            progress: Told what the steps do.
 
         Returns:
             The summary, also of a run that failed or was stopped.
+
+        Raises:
+            StoreError: A store of the home cannot be used.
         """
-        sync_partitions(self._instance, self._wiring.projects)
-        job = self._definitions.resolve_job_def(launch.workflow.slug)
-        run_id = str(uuid.uuid4())
-        run = self._instance.create_run_for_job(
-            job, run_id=run_id, run_config=_run_config(launch), tags=_tags(launch)
-        )
-        watch(run_id, report)
-        failures: list[str] = []
+        with storage_errors("the run's record cannot be kept"):
+            sync_partitions(self._instance, self._wiring.projects)
+            end_abandoned_runs(self._instance)
+            job = self._definitions.resolve_job_def(launch.workflow.slug)
+            run_id = str(uuid.uuid4())
+            run = self._instance.create_run_for_job(
+                job,
+                run_id=run_id,
+                run_config=_run_config(launch),
+                tags=_tags(launch, self._wiring.services.scratch),
+            )
+        events = _Events(launch, run_id, self._wiring.history, progress)
+        watch(run_id, progress.working)
         start = self._wiring.services.clock()
         try:
-            for event in execute_run_iterator(InMemoryJob(job), run, self._instance):
-                _tell(event, launch.workflow, report, failures)
+            with storage_errors(f"run {run_id} stopped"):
+                for event in execute_run_iterator(InMemoryJob(job), run, self._instance):
+                    events.take(event)
+        except KeyboardInterrupt:
+            # Before Dagster took the signals over; the run has no step yet.
+            self._instance.report_run_canceled(run, message="interrupted before its first step")
         finally:
             unwatch(run_id)
         seconds = (self._wiring.services.clock() - start).total_seconds()
-        return self._summary(launch, run_id, seconds, failures)
+        return self._summary(launch, run_id, seconds, events.failures)
 
     def _summary(
         self, launch: Launch, run_id: str, seconds: float, failures: Sequence[str]
     ) -> RunSummary:
-        run = self._instance.get_run_by_id(run_id)
+        with storage_errors(f"the record of run {run_id} cannot be read"):
+            run = self._instance.get_run_by_id(run_id)
         records = tuple(r for r in self._wiring.history.of_run(run_id) if r.order > 0)
         status = "failed"
         if run is not None and run.status is dg.DagsterRunStatus.SUCCESS:
@@ -141,8 +169,61 @@ class Launcher:
             status=status,
             seconds=seconds,
             records=records,
-            error=error,
+            error=None if error is None else one_line(error),
         )
+
+
+@dataclass
+class _Events:
+    """A run's events on their way to whoever watches it."""
+
+    launch: Launch
+    run_id: str
+    history: HistoryStore
+    progress: RunProgress
+    failures: list[str] = field(default_factory=list)
+    """What failed, a line each, the first failure first."""
+
+    def take(self, event: DagsterEvent) -> None:
+        """Tell what an event means for a person."""
+        workflow = self.launch.workflow
+        name = (event.step_key or "").removeprefix(f"{workflow.slug}__")
+        label = next((step.label for step in workflow.steps if step.name == name), name)
+        if event.is_step_success and name != REQUEST:
+            record = self.history.of_step(
+                workflow.id, self.launch.project, name, run_id=self.run_id
+            )
+            if record is not None:
+                self.progress.ended(record)
+        elif event.is_step_up_for_retry:
+            self.progress.failed(label, _message(event.step_retry_data.error), tries_again=True)
+        elif event.is_step_failure:
+            text = _message(event.step_failure_data.error)
+            self.failures.append(f"step {label}: {text}")
+            self.progress.failed(label, text, tries_again=False)
+
+
+def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
+    """Mark runs of this machine's dead processes as failed.
+
+    Otherwise a killed `reprise run` would count as running for ever, and Dagster would hold back
+    the project's queued runs.
+    """
+    working = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
+    statuses = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, *working]
+    found = instance.get_runs(
+        dg.RunsFilter(statuses=statuses, tags={HOST_TAG: platform.node() or "unknown"})
+    )
+    for run in found:
+        if not is_in_use(Path(run.tags.get(SCRATCH_TAG, ""))):
+            instance.report_run_failed(run, message="its process ended without a word")
+
+
+def _message(error: Any) -> str:
+    """Return the message of an error's first cause, as Dagster keeps it."""
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return str(error.message).strip() if error is not None else "it failed"
 
 
 def _run_config(launch: Launch) -> dict[str, Any]:
@@ -152,7 +233,7 @@ def _run_config(launch: Launch) -> dict[str, Any]:
     return {"loggers": QUIET, "ops": {request_op(launch.workflow): {"config": config}}}
 
 
-def _tags(launch: Launch) -> dict[str, str]:
+def _tags(launch: Launch, scratch: Path) -> dict[str, str]:
     tags = {
         "dagster/partition": launch.project,
         # The UI finds a run's job by this tag, to show and re-execute it.
@@ -160,7 +241,9 @@ def _tags(launch: Launch) -> dict[str, str]:
         "reprise/workflow": launch.workflow.id,
         "reprise/project": launch.project,
         "reprise/launched_by": "command line",
-        "reprise/user": getpass.getuser(),
+        "reprise/user": _user(),
+        HOST_TAG: platform.node() or "unknown",
+        SCRATCH_TAG: str(scratch),
         INTERACTIVE_TAG: "true",
         CACHE_TAG: launch.cache,
     }
@@ -169,17 +252,9 @@ def _tags(launch: Launch) -> dict[str, str]:
     return tags
 
 
-def _tell(
-    event: DagsterEvent, workflow: Workflow, report: Callable[[str], None], failures: list[str]
-) -> None:
-    name = (event.step_key or "").removeprefix(f"{workflow.slug}__")
-    if event.is_step_success and name != "request":
-        report(f"{name}: done")
-    elif event.is_step_failure:
-        data = event.step_failure_data
-        cause = data.error
-        while cause is not None and cause.cause is not None:
-            cause = cause.cause
-        text = cause.message.strip() if cause is not None else "failed"
-        failures.append(f"step {name}: {text}")
-        report(f"{name}: failed")
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A user without a name, as containers have them.
+        return str(os.getuid())

@@ -52,6 +52,7 @@ STDERR_CHARS_MAX = 64_000
 """How much of the end of standard error is kept."""
 _CHUNK_BYTES = 1 << 18
 _SEVERE = re.compile(r"\[(error|fatal|panic)\] ")
+_SPEED = re.compile(r"[0-9]{1,3}(\.[0-9]+)?x")
 _NOISE = re.compile(r"^(\[[^\]]* @ 0x[0-9a-f]+\] )?\[\w+\] ")
 _CHILD = Path(__file__).with_name("limited_exec.py")
 
@@ -335,8 +336,9 @@ class _ProgressReader:
         return min(max(int(raw) / 1e6 / self.duration_seconds, 0.0), 1.0)
 
     def _text(self) -> str:
+        # At the ends of a run ffmpeg divides by next to nothing: `N/A`, `2.28e+12x`.
         speed = self._block.get("speed", "N/A")
-        return self.purpose if speed in ("", "N/A") else f"{self.purpose} at {speed}"
+        return f"{self.purpose} at {speed}" if _SPEED.fullmatch(speed) else self.purpose
 
 
 def _drain(selector: selectors.BaseSelector, watch: _Watch) -> None:

@@ -4,20 +4,22 @@ Source: specification, exit codes; STYLE section 7.
 """
 
 import argparse
+import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from apps.commands import project, results, run, ui, workflow
+from apps.commands.tables import printable
 from reprise.errors import BadInput, Cancelled, RepriseError
 
-COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "project": project.main,
-    "workflow": workflow.main,
-    "run": run.main,
-    "results": results.main,
-    "ui": ui.main,
+COMMANDS: Mapping[str, str] = {
+    "project": "apps.commands.project",
+    "workflow": "apps.commands.workflow",
+    "run": "apps.commands.run",
+    "results": "apps.commands.results",
+    "ui": "apps.commands.ui",
 }
+"""Command → the module that has its `main`; imported when it is called."""
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -25,14 +27,20 @@ def run_command(arguments: argparse.Namespace) -> int:
     logging.basicConfig(
         level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr
     )
+    command = importlib.import_module(COMMANDS[arguments.command])
     try:
-        return COMMANDS[arguments.command](arguments)
-    except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except Cancelled:
+        code: int = command.main(arguments)
+    except RepriseError as error:
+        return tell_error(error)
+    return code
+
+
+def tell_error(error: RepriseError) -> int:
+    """Print an error for a person; return the exit code that goes with it."""
+    if isinstance(error, Cancelled):
         print("interrupted", file=sys.stderr)
         return 130
-    except RepriseError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    # A definition file may have several problems, a line each.
+    lines = [printable(line) for line in str(error).splitlines()]
+    print("error: " + "\n".join(lines), file=sys.stderr)
+    return 2 if isinstance(error, BadInput) else 1

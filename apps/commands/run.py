@@ -7,33 +7,65 @@ import sys
 from apps.commands.summary import summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
+from apps.progress import RunProgress
 from pipelines.definitions import Wiring, check_served, now
 from pipelines.ingest import Ingest
+from reprise.context.step_input import agent_ids
+from reprise.errors import Cancelled, RepriseError
 from resources.media_kind import media_kind
 from resources.settings import load_settings
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the subcommand."""
-    wiring = Wiring(load_settings())
-    workflow = wiring.definitions.workflow(arguments.workflow)
-    check_served(workflow)
-    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
-    if arguments.provider is not None:
-        wiring.provider(arguments.provider)
-    launch = Launch(workflow, project.name, arguments.request, arguments.cache, arguments.provider)
-    with open_instance(wiring.settings) as instance:
-        summary = Launcher(wiring, instance).run(launch, report_line)
+    """Run the subcommand; with `--json` an object is printed whatever happens."""
+    try:
+        wiring = Wiring(load_settings())
+        launch = _launch(wiring, arguments)
+        try:
+            with open_instance(wiring.settings) as instance:
+                summary = Launcher(wiring, instance).run(launch, RunProgress())
+        finally:
+            wiring.close()
+    except (RepriseError, KeyboardInterrupt) as error:
+        if arguments.json:
+            print(json.dumps(_no_run(arguments, error).as_json()))
+        raise
     if arguments.json:
         print(json.dumps(summary.as_json()))
-    elif summary.status == "succeeded":
+    else:
         print(summary_text(summary, wiring.objects.url))
     return _exit(summary)
 
 
-def report_line(line: str) -> None:
-    """Print a line of progress."""
-    print(f"  {line}", file=sys.stderr, flush=True)
+def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
+    """Return what is to be run.
+
+    Raises:
+        BadInput: Workflow, project or provider are not there; nothing has run then.
+    """
+    workflow = wiring.definitions.workflow(arguments.workflow)
+    check_served(workflow)
+    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    agents = [wiring.definitions.agents[name] for s in workflow.steps for name in agent_ids(s)]
+    if agents:
+        wiring.provider(arguments.provider or wiring.settings.provider)
+    for agent in agents:
+        if agent.inference_provider_id is not None:
+            wiring.provider(agent.inference_provider_id)
+    return Launch(workflow, project.name, arguments.request, arguments.cache, arguments.provider)
+
+
+def _no_run(arguments: argparse.Namespace, error: BaseException) -> RunSummary:
+    stopped = isinstance(error, KeyboardInterrupt | Cancelled)
+    return RunSummary(
+        run_id=None,
+        workflow_id=arguments.workflow,
+        project=arguments.project,
+        status="cancelled" if stopped else "failed",
+        seconds=0.0,
+        records=(),
+        error=None if stopped else str(error),
+    )
 
 
 def _exit(summary: RunSummary) -> int:

@@ -96,13 +96,13 @@ class _SourceJob:
         self._file = file
         self._id = source_id
         self._index, self._count = place
-        suffix = file.name.rpartition(".")[2]
-        self._staged_name = f"{file.content_digest[:32]}.{suffix}"
+        self._staged_name = ""
 
     def analyse(self) -> SourceAnalysis:
         """Probe, decode once, recognise the speech."""
         context, file = self._context, self._file
-        path = context.local_file(file.storage_key, self._staged_name)
+        suffix = file.name.rpartition(".")[2]
+        path = context.local_file(file.storage_key, f"{file.content_digest[:32]}.{suffix}")
         self._staged_name = path.name
         workdir = context.workdir / self._id
         workdir.mkdir(parents=True, exist_ok=True)
