@@ -70,6 +70,7 @@ class Wiring:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._providers: dict[str, ModelProvider] = {}
+        self._closer: Callable[[], object] | None = None
 
     @property
     def home(self) -> Path:
@@ -211,8 +212,13 @@ class Wiring:
     def scratch(self) -> ScratchFolder:
         """This process's folder for work in progress; made anew, leftovers of dead ones removed."""
         folder = ScratchFolder(self.home / "scratch")
-        weakref.finalize(self, folder.close)
+        self._closer = weakref.finalize(self, folder.close)
         return folder
+
+    def close(self) -> None:
+        """Remove this process's work in progress; the end of the process does it too."""
+        if self._closer is not None:
+            self._closer()
 
     def provider(self, provider_id: str) -> ModelProvider:
         """Return a provider by id.
