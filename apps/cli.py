@@ -79,6 +79,15 @@ def build_parser() -> argparse.ArgumentParser:
     _project_parser(commands.add_parser("project", help="projects and their files"))
     _workflow_parser(commands.add_parser("workflow", help="workflows and their files"))
     _run_parser(commands.add_parser("run", help="run a workflow on a project"))
+    _run_parser(
+        commands.add_parser(
+            "plan", help="what a run would do; exits with 3 when some step would run"
+        )
+    )
+    explain = commands.add_parser("explain", help="why a step came from the cache, or did not")
+    explain.add_argument("run", metavar="RUN", help="run id, or its beginning")
+    explain.add_argument("step", metavar="STEP", help="the step's order or label")
+    explain.add_argument("--json", action="store_true", help="print one JSON object")
     _results_parser(commands.add_parser("results", help="latest outputs of a workflow"))
     ui = commands.add_parser("ui", help="open the Dagster web server and daemon")
     ui.add_argument("--port", type=int, default=3000, help="port on localhost (default: 3000)")
@@ -116,9 +125,17 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--request", metavar="TEXT", help="what you want, in your own words")
     parser.add_argument(
         "--cache",
-        choices=("use", "refresh", "bypass"),
+        choices=("use", "refresh", "bypass", "readonly"),
         default="use",
-        help="use earlier results; refresh: execute and overwrite; bypass: leave the cache alone",
+        help="use earlier results; refresh: execute and overwrite; bypass: leave the cache alone;"
+        " readonly: look up, write nothing",
+    )
+    parser.add_argument(
+        "--step",
+        metavar="STEP=MODE",
+        action="append",
+        default=[],
+        help="cache mode of one step, by order or label, such as 4=refresh; may be repeated",
     )
     parser.add_argument("--provider", metavar="ID", help="model provider of the agents")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

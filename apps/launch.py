@@ -24,7 +24,7 @@ from pipelines.definitions import Wiring, build_definitions
 from pipelines.executor import INTERACTIVE_TAG
 from pipelines.partitions import sync_partitions
 from pipelines.request import REQUEST
-from pipelines.run_options import CACHE_TAG, PROVIDER_TAG, request_op
+from pipelines.run_options import CACHE_STEPS_TAG, CACHE_TAG, PROVIDER_TAG, request_op
 from pipelines.throttle import unwatch, watch
 from reprise.model.result import StepRecord, StepStatus
 from reprise.model.workflow import Workflow
@@ -48,6 +48,8 @@ class Launch:
     request: str | None = None
     cache: str = "use"
     provider: str | None = None
+    cache_steps: str = ""
+    """Cache modes of single steps, as `4=refresh,hook=bypass`."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,8 @@ def _tags(launch: Launch, scratch: Path) -> dict[str, str]:
         INTERACTIVE_TAG: "true",
         CACHE_TAG: launch.cache,
     }
+    if launch.cache_steps:
+        tags[CACHE_STEPS_TAG] = launch.cache_steps
     if launch.provider is not None:
         tags[PROVIDER_TAG] = launch.provider
     return tags

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 
 from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
+from reprise.model.cache import EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.media import Loudness, Transcript
 from reprise.model.project import Project, ProjectFile
 from reprise.model.result import (
@@ -124,6 +125,11 @@ class CacheEntry(Value):
     """The step result as JSON (`StepResult`)."""
     payload_digest: str
     """SHA-256 of the payload; checked on reading."""
+    payload_key: str | None = None
+    """The object that holds the payload, which is empty here then; null when it is here. Between
+    the parts of a store only: no caller of the whole store sees one."""
+    payload_bytes: int | None = Field(default=None, ge=0)
+    """Size of a payload that an object holds."""
     artifacts: tuple[Artifact, ...] = ()
     """Objects that must be there for a hit to count."""
     field_digests: dict[str, str] = Field(default_factory=dict)
@@ -141,8 +147,16 @@ class EntryStore(Protocol):
         """Return the entry that is valid now, or None."""
         ...
 
-    def put(self, entry: CacheEntry) -> None:
-        """Insert or replace an entry, in one statement."""
+    def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
+        """Insert or replace an entry, in one statement; a pinned one stays pinned.
+
+        Args:
+            entry: The entry.
+            lease: Under which it was computed; None when single flight was not asked.
+
+        Returns:
+            False when another holder took the lease since, and nothing was stored.
+        """
         ...
 
     def delete(
@@ -160,7 +174,53 @@ class EntryStore(Protocol):
         ...
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
-        """Remove up to so many expired entries; return how many went."""
+        """Remove up to so many entries that expired or are over their project's caps.
+
+        Those over the caps go by when they were last used. Returns how many went; call again
+        while that is `rows_max`. Not one of them was pinned.
+        """
+        ...
+
+    def pin(self, project_id: str, cache_key: str, *, on: bool) -> bool:
+        """Keep an entry from expiring and from being evicted, or no longer.
+
+        Returns:
+            False when there is no such entry.
+        """
+        ...
+
+    def find(self, wanted: EntryFilter) -> Iterator[EntrySummary]:
+        """Yield the entries that a filter means, the newest first, expired ones included.
+
+        Raises:
+            BadInput: The store cannot list.
+        """
+        ...
+
+    def invalidate(self, wanted: EntryFilter, *, now: datetime) -> int:
+        """Remove the entries that a filter means, pinned ones too; return how many went.
+
+        Each leaves the tombstone `invalidated`.
+
+        Raises:
+            BadInput: The store cannot list.
+        """
+        ...
+
+    def stats(self, project_id: str | None = None, *, now: datetime) -> EntryStats:
+        """Return figures of one project's entries, or of all.
+
+        Raises:
+            BadInput: The store cannot list.
+        """
+        ...
+
+    def payloads_in_use(self, payload_keys: Sequence[str], *, since: datetime) -> set[str]:
+        """Return those that an entry names, or one that went at that moment or later named."""
+        ...
+
+    def flush(self) -> None:
+        """Write down the uses that this process has counted; asked at the end of a run."""
         ...
 
     def clear(self) -> None:
@@ -169,6 +229,35 @@ class EntryStore(Protocol):
 
     def __len__(self) -> int:
         """Return the number of entries, expired ones included."""
+        ...
+
+
+class LeaseStore(Protocol):
+    """Leases by (project, key): who computes it just now. Time is the store's own.
+
+    A lease saves work and is not needed to be right: losing one costs a second execution.
+    """
+
+    def acquire(
+        self, project_id: str, cache_key: str, *, holder: str, seconds: float
+    ) -> Lease | None:
+        """Take the lease for so long; None while another holder has it."""
+        ...
+
+    def renew(self, lease: Lease, *, seconds: float) -> bool:
+        """Have it for so long from now; answer False when another holder took it since."""
+        ...
+
+    def release(self, lease: Lease) -> None:
+        """Give it up; one that was lost is no error."""
+        ...
+
+    def remaining_seconds(self, project_id: str, cache_key: str) -> float:
+        """Return how long the present holder still has it; 0 when nobody does."""
+        ...
+
+    def holds(self, lease: Lease) -> bool:
+        """Answer whether nobody took it since."""
         ...
 
 
@@ -187,6 +276,10 @@ class HistoryStore(Protocol):
         self, workflow_id: str, project_id: str, name: str, *, run_id: str | None
     ) -> StepRecord | None:
         """Return a step's newest record that has a result: of a run, or (None) of any."""
+        ...
+
+    def runs_like(self, prefix: str) -> Sequence[str]:
+        """Return the ids of runs that begin with a text, newest first, at most 20."""
         ...
 
     def latest_run(self, workflow_id: str, project_id: str) -> str | None:

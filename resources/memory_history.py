@@ -46,6 +46,11 @@ class MemoryHistory:
                 return record
         return None
 
+    def runs_like(self, prefix: str) -> Sequence[str]:
+        """Return the ids of runs that begin with a text, newest first; see `HistoryStore`."""
+        ids = [record.run_id for record in reversed(self._snapshot())]
+        return [name for name in dict.fromkeys(ids) if name.startswith(prefix)][:20]
+
     def latest_run(self, workflow_id: str, project_id: str) -> str | None:
         """Return the run that last gave this project a result; see `HistoryStore`.
 

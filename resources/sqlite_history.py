@@ -77,6 +77,10 @@ _LATEST_RUN = f"""
     WHERE workflow_id = ? AND project_id = ? AND {_GAVE_A_RESULT} AND step_order > 0
     ORDER BY seq DESC LIMIT 1
 """
+_RUNS_LIKE = """
+    SELECT run_id, max(seq) AS newest FROM record WHERE run_id >= ? AND run_id < ?
+    GROUP BY run_id ORDER BY newest DESC LIMIT 20
+"""
 
 
 class SqliteHistory:
@@ -119,6 +123,15 @@ class SqliteHistory:
         else:
             found = self._select(_OF_STEP_IN_RUN, (run_id, name, workflow_id, project_id))
         return found[0] if found else None
+
+    def runs_like(self, prefix: str) -> Sequence[str]:
+        """Return the ids of runs that begin with a text, newest first; see `HistoryStore`."""
+        span = (prefix, prefix + "\U0010ffff")
+        no_rows: list[tuple[str, int]] = []
+        rows = self._file.run_if_present(
+            lambda c: c.execute(_RUNS_LIKE, span).fetchall(), absent=no_rows
+        )
+        return [str(run_id) for run_id, _ in rows]
 
     def latest_run(self, workflow_id: str, project_id: str) -> str | None:
         """Return the run that last gave this project a result; see `HistoryStore`.

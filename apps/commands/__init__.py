@@ -16,6 +16,8 @@ COMMANDS: Mapping[str, str] = {
     "project": "apps.commands.project",
     "workflow": "apps.commands.workflow",
     "run": "apps.commands.run",
+    "plan": "apps.commands.plan",
+    "explain": "apps.commands.explain",
     "results": "apps.commands.results",
     "ui": "apps.commands.ui",
 }

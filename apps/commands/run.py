@@ -10,6 +10,7 @@ from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
 from pipelines.definitions import Wiring, check_served, now
 from pipelines.ingest import Ingest
+from pipelines.run_options import step_modes
 from reprise.context.step_input import agent_ids
 from reprise.errors import Cancelled, RepriseError
 from resources.media_kind import media_kind
@@ -52,7 +53,11 @@ def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
     for agent in agents:
         if agent.inference_provider_id is not None:
             wiring.provider(agent.inference_provider_id)
-    return Launch(workflow, project.name, arguments.request, arguments.cache, arguments.provider)
+    steps = ",".join(arguments.step)
+    step_modes(steps, workflow)
+    return Launch(
+        workflow, project.name, arguments.request, arguments.cache, arguments.provider, steps
+    )
 
 
 def _no_run(arguments: argparse.Namespace, error: BaseException) -> RunSummary:

@@ -1,0 +1,98 @@
+"""`reprise plan WORKFLOW PROJECT`: what a run would do; exits with 3 when a step would run."""
+
+import argparse
+import json
+from collections.abc import Sequence
+
+from apps.commands.tables import table
+from pipelines.definitions import Wiring, check_served, now
+from pipelines.ingest import Ingest
+from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
+from pipelines.run_options import step_modes
+from pipelines.step_run import RunCacheMode
+from resources.media_kind import media_kind
+from resources.settings import load_settings
+
+EXIT_WOULD_RUN = 3
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the subcommand."""
+    wiring = Wiring(load_settings())
+    workflow = wiring.definitions.workflow(arguments.workflow)
+    check_served(workflow)
+    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    modes = step_modes(",".join(arguments.step), workflow)
+    asked = PlanRequest(
+        workflow=workflow,
+        project_id=project.id,
+        request=arguments.request,
+        cache=RunCacheMode(arguments.cache),
+        steps={
+            step.order: mode
+            for step in workflow.steps
+            for name, mode in modes.items()
+            if name in (str(step.order), step.label)
+        },
+        provider_id=arguments.provider,
+    )
+    steps = plan_run(asked, wiring.services)
+    print(json.dumps({"steps": [_json(s) for s in steps]}) if arguments.json else _text(steps))
+    would_run = any(step.forecast in (Forecast.RUN, Forecast.UNKNOWN) for step in steps)
+    return EXIT_WOULD_RUN if would_run else 0
+
+
+def _json(step: PlannedStep) -> dict[str, object]:
+    expected = step.expected
+    cost = None if expected is None or expected.cost_micros is None else expected.cost_micros / 1e6
+    return {
+        "order": step.order,
+        "label": step.label,
+        "type": step.type,
+        "forecast": step.forecast.value,
+        "reason": step.reason.value if step.reason is not None else None,
+        "detail": step.detail,
+        "expected_tokens": expected.tokens if expected is not None else None,
+        "expected_cost": cost,
+        "expected_seconds": round(expected.seconds, 3) if expected is not None else None,
+    }
+
+
+def _text(steps: Sequence[PlannedStep]) -> str:
+    rows = [
+        [
+            str(step.order),
+            step.label,
+            step.forecast.value,
+            *_figures(step),
+            step.detail,
+        ]
+        for step in steps
+    ]
+    heads = ["step", "label", "forecast", "tokens", "dollars", "seconds", "why"]
+    return f"{table(rows, heads)}\n\n{_total(steps)}"
+
+
+def _figures(step: PlannedStep) -> list[str]:
+    if step.forecast in (Forecast.HIT, Forecast.SKIP):
+        return ["0", "0", "0"]
+    if step.expected is None:
+        return ["-", "-", "-"]
+    micros = step.expected.cost_micros
+    money = "-" if micros is None else f"{micros / 1e6:.4f}"
+    return [str(step.expected.tokens), money, f"{step.expected.seconds:.1f}"]
+
+
+def _total(steps: Sequence[PlannedStep]) -> str:
+    count = {forecast: sum(s.forecast is forecast for s in steps) for forecast in Forecast}
+    work = [s for s in steps if s.forecast in (Forecast.RUN, Forecast.UNKNOWN)]
+    known = [step.expected for step in work if step.expected is not None]
+    line = (
+        f"{count[Forecast.HIT]} from the cache, {count[Forecast.RUN]} will run,"
+        f" {count[Forecast.UNKNOWN]} unknown until then"
+    )
+    if not work:
+        return line
+    tokens = sum(item.tokens for item in known)
+    seconds = sum(item.seconds for item in known)
+    return f"{line}; at most about {tokens:,} tokens and {seconds:.1f} s, as the last time"
