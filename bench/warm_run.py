@@ -15,12 +15,13 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import dagster as dg
 import yaml
 from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.definitions.metadata import RawMetadataValue
 from dagster._core.execution.api import execute_run_iterator
 
 from pipelines.definitions import Wiring, build_definitions, quiet_beta_notices
@@ -60,6 +61,7 @@ def main() -> int:
 
 def _bench(root: Path, repetitions: int, output_chars: int) -> int:
     wiring = _wiring(root, output_chars)
+    (root / "dagster").mkdir()
     instance = dg.DagsterInstance.local_temp(str(root / "dagster"))
     wiring.projects.add_project(PROJECT, now=wiring.services.clock())
     sync_partitions(instance, wiring.projects)
@@ -83,9 +85,7 @@ def _bench(root: Path, repetitions: int, output_chars: int) -> int:
     print(f"{len(READS)} steps, {hits} hits, outputs of {output_chars} characters\n")
     print(f"{'':28} {'median s':>9} {'min s':>7} {'max s':>7}")
     for name, values in seconds.items():
-        print(
-            f"{name:28} {statistics.median(values):9.3f} {min(values):7.3f} {max(values):7.3f}"
-        )
+        print(f"{name:28} {statistics.median(values):9.3f} {min(values):7.3f} {max(values):7.3f}")
     warm, base = (statistics.median(values) for values in seconds.values())
     ratio = warm / base
     verdict = "reached" if ratio <= GOAL else "not reached"
@@ -148,7 +148,8 @@ def _empty_job(instance: dg.DagsterInstance, job: dg.JobDefinition) -> dg.JobDef
             assert event is not None
             assert event.asset_materialization is not None
             shown = dict(event.asset_materialization.metadata)
-            assets.append(_empty_asset(key, graph.get(key), shown))
+            parents = [parent.path[-1] for parent in graph.get(key).parent_keys]
+            assets.append(_empty_asset(key.path[-1], parents, shown))
         return dg.Definitions(
             assets=assets,
             jobs=[dg.define_asset_job("empty")],
@@ -158,14 +159,11 @@ def _empty_job(instance: dg.DagsterInstance, job: dg.JobDefinition) -> dg.JobDef
 
 
 def _empty_asset(
-    key: dg.AssetKey, node: dg.BaseAssetNode, shown: dict[str, dg.MetadataValue[object]]
+    name: str, parents: list[str], shown: Mapping[str, RawMetadataValue]
 ) -> dg.AssetsDefinition:
     @dg.asset(
-        key=dg.AssetKey(["empty", key.path[-1]]),
-        ins={
-            parent.path[-1]: dg.AssetIn(key=dg.AssetKey(["empty", parent.path[-1]]))
-            for parent in node.parent_keys
-        },
+        key=dg.AssetKey(["empty", name]),
+        ins={parent: dg.AssetIn(key=dg.AssetKey(["empty", parent])) for parent in parents},
         group_name="empty",
         partitions_def=PROJECTS,
         code_version="1",
