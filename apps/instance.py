@@ -15,6 +15,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from reprise.errors import StoreError
 from resources.settings import Settings, data_path
 
+LOCATION_NAME = "reprise"
+"""Name of the code location in Dagster, the same in `workspace.yaml` and `reprise ui`."""
+
 
 def instance_home(settings: Settings) -> Path:
     """Return the folder of the Dagster instance, made with its `dagster.yaml` when it is not there.

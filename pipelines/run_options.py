@@ -33,8 +33,8 @@ class RequestConfig(dg.Config):
     cache: RunCacheMode | None = Field(
         default=None,
         description=(
-            "use: take earlier results; refresh: execute and overwrite them;"
-            " bypass: leave the cache alone; readonly: look up, write nothing."
+            "USE: take earlier results; REFRESH: execute and overwrite them;"
+            " BYPASS: leave the cache alone; READONLY: look up, write nothing."
         ),
     )
     cache_steps: str | None = Field(
