@@ -106,7 +106,11 @@ class ThreadedExecutor(Executor):
                 )
             )
             stack.callback(forget, context.run_id)
-            yield from _capture_logs(context, plan, stack)
+            if not context.dagster_run.tags.get(INTERACTIVE_TAG):
+                # Dagster captures with files in place of the terminal and `tail` processes that
+                # copy them back: those die of the same Ctrl-C with tracebacks, and lose the last
+                # lines. What steps log is in the run all the same.
+                yield from _capture_logs(context, plan, stack)
             yield from _Steps(context, active, self._max_concurrent).events()
 
 
