@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue
 from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
 from reprise.model.cache import EntryFilter, EntryStats, EntrySummary, Lease
+from reprise.model.function import FunctionInputs
 from reprise.model.media import Loudness, Transcript
 from reprise.model.project import Project, ProjectFile
 from reprise.model.result import (
@@ -747,3 +748,50 @@ class Lookup(Value):
     def is_hit(self) -> bool:
         """True when an earlier result was found."""
         return self.result is not None
+
+
+class ModuleSource(Value):
+    """A Python module of the user's own, as text."""
+
+    name: str
+    """The name by which the user's code imports it."""
+    text: str
+    """The text that is both run and fingerprinted."""
+    path: str
+    """Its file, for messages."""
+    is_package: bool = False
+    """It is a package's `__init__`."""
+
+
+class LoadedFunction(Protocol):
+    """A user's callable, loaded and checked."""
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of its code as it was loaded (specification C20).
+
+        Raises:
+            NotCanonical: Its source cannot be had.
+        """
+        ...
+
+    def call(self, inputs: FunctionInputs) -> object:
+        """Call it; whatever it raises goes up."""
+        ...
+
+    def place_of(self, error: BaseException) -> str:
+        """Return where in the user's own code an error was raised, as `file:line`."""
+        ...
+
+
+class FunctionLoader(Protocol):
+    """Finds the callables of Function steps; an edited file is loaded anew."""
+
+    def load(self, reference: str) -> LoadedFunction:
+        """Load `module:callable`.
+
+        Raises:
+            UnknownName: There is no such module, or no such name in it.
+            BadInput: The module cannot be loaded, or the name is no plain function of one
+                argument; names file and line.
+        """
+        ...

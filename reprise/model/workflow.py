@@ -62,7 +62,15 @@ class FunctionConfig(Value):
     callable: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
     """`module:callable`."""
     pure: bool = False
-    """True when the result depends on the arguments alone; only then it is cached."""
+    """True when the result depends on the arguments alone; only then it is cached. One that is
+    not pure keeps its order among the steps with side effects."""
+    sets: tuple[str, ...] = ()
+    """Variables that it may set besides its output variable; steps that name one wait for it."""
+    stops: bool = False
+    """It may stop the workflow: every later step waits for it."""
+    files: tuple[str, ...] = ("*",)
+    """Names or glob patterns of the project files that it may see and read; `*` means all. A pure
+    function runs again when one of them changes."""
 
 
 class ExtractConfig(Value):
@@ -206,6 +214,11 @@ class Step(Value):
     def variable(self) -> str:
         """Name of the variable that holds this step's output."""
         return self.output_variable or f"{slug(self.label)}_output"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of all variables that the step may set."""
+        return (self.variable, *(self.function.sets if self.function is not None else ()))
 
 
 class Workflow(Value):

@@ -15,6 +15,7 @@ import jmespath.exceptions
 from pydantic import JsonValue
 
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition
+from reprise.model.jmespath_orders import orders_named
 from reprise.model.model_errors import did_you_mean
 from reprise.model.variables import REQUEST_VARIABLE, variable_names
 from reprise.model.workflow import (
@@ -54,7 +55,7 @@ TYPES_WITHOUT_PROMPT = frozenset(
 )
 """Types that no model reads: a `prompt` there would change nothing."""
 
-TYPES_SETTING_VARIABLES = frozenset({StepType.FUNCTION, StepType.SCRIPT})
+TYPES_SETTING_VARIABLES = frozenset({StepType.SCRIPT})
 """Types that may set variables of any name, so that later names cannot be known when loading."""
 
 _ROOMS: Mapping[
@@ -157,6 +158,21 @@ def _names(checked: Checked) -> Found:
             )
             yield placed.path(key), what
         variables.setdefault(step.variable, f"step {step.order}")
+        yield from _set_names(placed, variables)
+
+
+def _set_names(placed: Placed, variables: dict[str, str]) -> Found:
+    step = placed.step
+    for at, name in enumerate(step.function.sets if step.function is not None else ()):
+        path = placed.path("function", "sets", at)
+        if not VARIABLE_NAME.fullmatch(name):
+            yield path, f"{name!r} cannot be written as a variable; use letters, digits and `_`"
+        elif name in variables:
+            yield (
+                path,
+                f"the variable {name!r} is set by {variables[name]} already; rename this one",
+            )
+        variables.setdefault(name, f"step {step.order}")
 
 
 def _configs(checked: Checked) -> Found:
@@ -293,23 +309,8 @@ def _expression(checked: Checked, placed: Placed, path: Path, expression: str) -
         reason = str(error).split("\n", 1)[0]
         yield path, f"{expression!r} is not JMESPath: {reason}"
         return
-    for order in sorted(set(_orders_in(parsed))):
+    for order in sorted(set(orders_named(parsed))):
         yield from _reference(checked, placed, path, order)
-
-
-def _orders_in(node: object) -> Iterator[int]:
-    """Yield the orders that a parsed JMESPath expression names as `steps."<order>"`."""
-    if not isinstance(node, dict):
-        return
-    children = node.get("children") or []
-    if node.get("type") == "subexpression" and len(children) >= 2:
-        first, second = children[0], children[1]
-        if first.get("type") == "field" and first.get("value") == "steps":
-            value = str(second.get("value", ""))
-            if second.get("type") == "field" and value.isdecimal():
-                yield int(value)
-    for child in children:
-        yield from _orders_in(child)
 
 
 def _reference(checked: Checked, placed: Placed, path: Path, order: int) -> Found:
@@ -348,14 +349,15 @@ def _known_variables(checked: Checked, step: Step) -> frozenset[str] | None:
     earlier = [each.step for each in checked.steps if each.step.order < step.order]
     if not checked.complete or any(each.type in TYPES_SETTING_VARIABLES for each in earlier):
         return None
-    return frozenset({REQUEST_VARIABLE, *checked.variables, *(each.variable for each in earlier)})
+    outputs = (name for each in earlier for name in each.variables)
+    return frozenset({REQUEST_VARIABLE, *checked.variables, *outputs})
 
 
 def _unknown_in(text: str, known: frozenset[str], checked: Checked, step: Step) -> Iterator[str]:
     for name in variable_names(text):
         if name in known:
             continue
-        later = [each.step for each in checked.steps if each.step.variable == name]
+        later = [each.step for each in checked.steps if name in each.step.variables]
         if later:
             which = "this step" if later[0].order == step.order else f"step {later[0].order}"
             yield f"the variable {{{{{name}}}}} is the output of {which}; name an earlier step's"

@@ -199,12 +199,33 @@ def test_a_request_may_name_workflow_variables_alone() -> None:
     assert told(ANALYZE, head) == ["w.yaml:3: unknown variable {{loud}}; declare it in `variables`"]
 
 
-def test_names_cannot_be_known_after_a_function_step() -> None:
-    steps = (
-        "  - {order: 1, label: f, type: Function, function: {callable: 'mod:run'}}\n"
-        "  - {order: 2, label: say, type: Agent, agent: writer, prompt: '{{anything}}'}\n"
-    )
-    assert told(steps) == []
+FUNCTION = "  - {order: 1, label: f, type: Function, function: {callable: 'mod:run'%s}}\n"
+SAY = "  - {order: 2, label: say, type: Agent, agent: writer, prompt: '{{score}}'}\n"
+
+
+def test_a_variable_that_a_function_declares_may_be_named_after_it() -> None:
+    assert told(FUNCTION % ", sets: [score]" + SAY) == []
+
+
+def test_a_variable_that_no_function_declares_is_unknown() -> None:
+    assert told(FUNCTION % "" + SAY) == [
+        "w.yaml:4: step 2 (say): unknown variable {{score}}; known are f_output, request"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        ("[f_output]", "the variable 'f_output' is set by step 1 already; rename this one"),
+        ("[request]", "the variable 'request' is set by the engine already; rename this one"),
+        ("[tone]", "the variable 'tone' is set by the workflow already; rename this one"),
+        ("[a b]", "'a b' cannot be written as a variable; use letters, digits and `_`"),
+        ("[s, s]", "the variable 's' is set by step 1 already; rename this one"),
+    ],
+)
+def test_the_names_that_a_function_sets_are_its_own(sets: str, expected: str) -> None:
+    found = told(FUNCTION % f", sets: {sets}", "variables: {tone: warm}\n")
+    assert found == [f"w.yaml:4: step 1 (f): {expected}"]
 
 
 def test_an_effect_may_be_skipped_by_a_second_word() -> None:
