@@ -13,12 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import datetime
 from typing import TypeVar
 
 from reprise.errors import ObjectMissing, StoreError, StoreTimeout
-from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, EntryStore
+from reprise.ports import EntryStore, LeaseStore, ObjectStore
+from resources.guarded_stores import GuardedEntryStore, GuardedLeaseStore, GuardedObjectStore
 
 ERRORS_MAX = 3
 WINDOW_SECONDS = 30.0
@@ -48,7 +47,7 @@ class CircuitBreaker:
         """True while calls are refused, the probe aside."""
         return self._probe_at is not None
 
-    def call(self, work: Callable[[], _Result]) -> _Result:
+    def call(self, work: Callable[[], _Result], /) -> _Result:
         """Return what `work` returns, or raise what it raises.
 
         Only a `StoreError` counts as a failure; `ObjectMissing` is an answer.
@@ -103,10 +102,8 @@ class CircuitBreaker:
                 self._probing = False
 
 
-class BreakerEntryStore:
+class BreakerEntryStore(GuardedEntryStore):
     """An `EntryStore` behind a circuit breaker.
-
-    `clear` and `len` are for people and are always tried.
 
     Args:
         inner: The store, usually under a deadline.
@@ -114,40 +111,28 @@ class BreakerEntryStore:
     """
 
     def __init__(self, inner: EntryStore, breaker: CircuitBreaker) -> None:
-        self._inner = inner
-        self._breaker = breaker
+        super().__init__(inner, lookup=breaker.call, store=breaker.call)
 
-    def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
-        """Return the entry that is valid now, or None; see `EntryStore`."""
-        return self._breaker.call(lambda: self._inner.get(project_id, cache_key, now=now))
 
-    def put(self, entry: CacheEntry) -> None:
-        """Insert or replace an entry; see `EntryStore`."""
-        self._breaker.call(lambda: self._inner.put(entry))
+class BreakerLeaseStore(GuardedLeaseStore):
+    """A `LeaseStore` behind a circuit breaker.
 
-    def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
-    ) -> None:
-        """Remove an entry and leave a tombstone; see `EntryStore`."""
-        self._breaker.call(
-            lambda: self._inner.delete(project_id, cache_key, reason=reason, now=now)
-        )
+    Args:
+        inner: The store, usually under a deadline.
+        breaker: That of the entries in the same database.
+    """
 
-    def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
-        """Return why an entry of this key went; see `EntryStore`."""
-        return self._breaker.call(lambda: self._inner.tombstone(project_id, cache_key))
+    def __init__(self, inner: LeaseStore, breaker: CircuitBreaker) -> None:
+        super().__init__(inner, breaker.call)
 
-    def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
-        """Return the newest entry of a step; see `EntryStore`."""
-        return self._breaker.call(lambda: self._inner.nearest(project_id, workflow_id, step_label))
 
-    def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
-        """Remove expired entries; see `EntryStore`."""
-        return self._breaker.call(lambda: self._inner.sweep(now=now, rows_max=rows_max))
+class BreakerObjectStore(GuardedObjectStore):
+    """An `ObjectStore` whose `head`, `put_bytes`, `get_bytes` and `delete` ask a circuit breaker.
 
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._inner.clear()
+    Args:
+        inner: The store, usually under a deadline.
+        breaker: Shared by all that ask the same object store for the cache.
+    """
 
-    def __len__(self) -> int:
-        return len(self._inner)
+    def __init__(self, inner: ObjectStore, breaker: CircuitBreaker) -> None:
+        super().__init__(inner, head=breaker.call, transfer=breaker.call)

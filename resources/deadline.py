@@ -13,15 +13,18 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
-from datetime import datetime
-from pathlib import Path
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar, cast
 
 from reprise.errors import StoreTimeout
-from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, EntryStore, ObjectInfo, ObjectStore
+from reprise.ports import EntryStore, LeaseStore, ObjectStore
+from resources.guarded_stores import (
+    Guard,
+    GuardedEntryStore,
+    GuardedLeaseStore,
+    GuardedObjectStore,
+)
 
 LOOKUP_SECONDS = 0.25
 STORE_SECONDS = 0.5
@@ -75,6 +78,14 @@ class Deadline:
             raise outcome.error
         return cast("_Result", outcome.value)
 
+    def of(self, seconds: float) -> Guard:
+        """Return a guard that runs each call under so long a deadline."""
+
+        def guard(work: Callable[[], _Result], /) -> _Result:
+            return self.call(work, seconds)
+
+        return guard
+
     def _take(self) -> "_Worker":
         if self._process != os.getpid():
             # The threads of a parent do not exist in its child.
@@ -93,15 +104,13 @@ class Deadline:
         return _Worker(self._name)
 
 
-class DeadlineEntryStore:
+class DeadlineEntryStore(GuardedEntryStore):
     """An `EntryStore` whose calls on a step's path have a deadline.
-
-    `clear` and `len` are for people, take as long as they take, and have none.
 
     Args:
         inner: The store.
         lookup_seconds: Deadline of `get`, `tombstone` and `nearest`.
-        store_seconds: Deadline of `put`, `delete` and `sweep`.
+        store_seconds: Deadline of `put`, `delete`, `sweep` and `flush`.
     """
 
     def __init__(
@@ -111,104 +120,44 @@ class DeadlineEntryStore:
         lookup_seconds: float = LOOKUP_SECONDS,
         store_seconds: float = STORE_SECONDS,
     ) -> None:
-        self._inner = inner
-        self._lookup_seconds = lookup_seconds
-        self._store_seconds = store_seconds
-        self._deadline = Deadline("the step cache's store")
-
-    def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
-        """Return the entry that is valid now, or None; see `EntryStore`."""
-        return self._deadline.call(
-            lambda: self._inner.get(project_id, cache_key, now=now), self._lookup_seconds
+        deadline = Deadline("the step cache's store")
+        super().__init__(
+            inner, lookup=deadline.of(lookup_seconds), store=deadline.of(store_seconds)
         )
 
-    def put(self, entry: CacheEntry) -> None:
-        """Insert or replace an entry; see `EntryStore`."""
-        self._deadline.call(lambda: self._inner.put(entry), self._store_seconds)
 
-    def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
-    ) -> None:
-        """Remove an entry and leave a tombstone; see `EntryStore`."""
-        self._deadline.call(
-            lambda: self._inner.delete(project_id, cache_key, reason=reason, now=now),
-            self._store_seconds,
-        )
+class DeadlineLeaseStore(GuardedLeaseStore):
+    """A `LeaseStore` whose calls have a deadline.
 
-    def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
-        """Return why an entry of this key went; see `EntryStore`."""
-        return self._deadline.call(
-            lambda: self._inner.tombstone(project_id, cache_key), self._lookup_seconds
-        )
+    Args:
+        inner: The store.
+        seconds: The deadline.
+    """
 
-    def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
-        """Return the newest entry of a step; see `EntryStore`."""
-        return self._deadline.call(
-            lambda: self._inner.nearest(project_id, workflow_id, step_label), self._lookup_seconds
-        )
-
-    def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
-        """Remove expired entries; see `EntryStore`."""
-        return self._deadline.call(
-            lambda: self._inner.sweep(now=now, rows_max=rows_max), self._store_seconds
-        )
-
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._inner.clear()
-
-    def __len__(self) -> int:
-        return len(self._inner)
+    def __init__(self, inner: LeaseStore, *, seconds: float = STORE_SECONDS) -> None:
+        super().__init__(inner, Deadline("the step cache's lease store").of(seconds))
 
 
-class DeadlineObjectStore:
-    """An `ObjectStore` whose `head` has a deadline; the rest moves bytes and has none.
+class DeadlineObjectStore(GuardedObjectStore):
+    """An `ObjectStore` whose `head` has a deadline, and the moving of bytes where one is given.
 
     Args:
         inner: The store.
         head_seconds: Deadline of `head`.
+        transfer_seconds: Deadline of `put_bytes`, `get_bytes` and `delete`; None for none. Files
+            have none: a film takes as long as it takes.
     """
 
-    def __init__(self, inner: ObjectStore, *, head_seconds: float = HEAD_SECONDS) -> None:
-        self._inner = inner
-        self._head_seconds = head_seconds
-        self._deadline = Deadline("the object store")
-
-    def head(self, key: str) -> ObjectInfo | None:
-        """Return what is known of an object, or None; see `ObjectStore`."""
-        return self._deadline.call(lambda: self._inner.head(key), self._head_seconds)
-
-    def put_bytes(self, key: str, data: bytes, *, media_type: str | None = None) -> ObjectInfo:
-        """Store bytes; see `ObjectStore`."""
-        return self._inner.put_bytes(key, data, media_type=media_type)
-
-    def put_file(self, key: str, path: Path, *, media_type: str | None = None) -> ObjectInfo:
-        """Store a file's bytes; see `ObjectStore`."""
-        return self._inner.put_file(key, path, media_type=media_type)
-
-    def get_bytes(self, key: str, *, size_bytes_max: int = 64 * 2**20) -> bytes:
-        """Return an object's bytes; see `ObjectStore`."""
-        return self._inner.get_bytes(key, size_bytes_max=size_bytes_max)
-
-    def fetch(self, key: str, target: Path) -> None:
-        """Copy an object to a local file; see `ObjectStore`."""
-        self._inner.fetch(key, target)
-
-    def local_path(self, key: str) -> Path | None:
-        """Return a path that can be read in place, or None; see `ObjectStore`."""
-        return self._inner.local_path(key)
-
-    def delete(self, key: str) -> None:
-        """Remove an object; see `ObjectStore`."""
-        self._inner.delete(key)
-
-    def scan(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Yield the objects whose key begins with the prefix; see `ObjectStore`."""
-        return self._inner.scan(prefix)
-
-    def url(self, key: str) -> str:
-        """Return where a person finds it; see `ObjectStore`."""
-        return self._inner.url(key)
+    def __init__(
+        self,
+        inner: ObjectStore,
+        *,
+        head_seconds: float = HEAD_SECONDS,
+        transfer_seconds: float | None = None,
+    ) -> None:
+        deadline = Deadline("the object store")
+        transfer = None if transfer_seconds is None else deadline.of(transfer_seconds)
+        super().__init__(inner, head=deadline.of(head_seconds), transfer=transfer)
 
 
 class _Outcome(NamedTuple):

@@ -6,16 +6,43 @@ Source: specification C12, C13, C15, C17.
 """
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry
+from reprise.ports import CacheEntry, LeaseStore
+from resources.entry_listing import means, size_bytes_of, stats_of, summary_of
 
 TOMBSTONE_DAYS = 30
 TOMBSTONES_PER_ENTRY_MAX = 8
 
 _Key = tuple[str, str]
+
+
+@dataclass
+class _Kept:
+    entry: CacheEntry
+    last_used_at: datetime
+    hits: int = 0
+    pinned: bool = False
+
+    def is_expired(self, now: datetime | None) -> bool:
+        return not self.pinned and now is not None and self.entry.expires_at <= now
+
+    def summary(self) -> EntrySummary:
+        return summary_of(
+            self.entry, last_used_at=self.last_used_at, hits=self.hits, pinned=self.pinned
+        )
+
+
+@dataclass(frozen=True)
+class _Grave:
+    reason: CacheReason
+    gone_at: datetime | None
+    payload_key: str | None
 
 
 class MemoryEntryStore:
@@ -24,20 +51,30 @@ class MemoryEntryStore:
     What goes in and out is a copy: a caller that changes its entry changes nobody else's.
 
     Args:
-        capacity: Most entries kept; the least recently used goes first.
+        capacity: Most entries kept; the least recently used that is not pinned goes first.
+        caps: How much one project may keep after a sweep.
+        leases: Where leases are asked for at a store; None when none are given.
 
     Raises:
         ValueError: The capacity is not above 0.
     """
 
-    def __init__(self, capacity: int = 128) -> None:
+    def __init__(
+        self,
+        capacity: int = 128,
+        *,
+        caps: EntryCaps | None = None,
+        leases: LeaseStore | None = None,
+    ) -> None:
         if capacity <= 0:
             message = f"capacity is {capacity}; it has to be above 0"
             raise ValueError(message)
         self._capacity = capacity
+        self._caps = caps or EntryCaps()
+        self._leases = leases
         self._lock = threading.Lock()
-        self._entries: OrderedDict[_Key, CacheEntry] = OrderedDict()
-        self._tombstones: OrderedDict[_Key, tuple[CacheReason, datetime | None]] = OrderedDict()
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._graves: OrderedDict[_Key, _Grave] = OrderedDict()
         self._latest: datetime | None = None
         self._hits = 0
         self._misses = 0
@@ -57,24 +94,33 @@ class MemoryEntryStore:
         key = (project_id, cache_key)
         with self._lock:
             latest = self._advance(now)
-            entry = self._entries.get(key)
-            if entry is None or entry.expires_at <= latest:
+            kept = self._kept.get(key)
+            if kept is None or kept.is_expired(latest):
                 self._misses += 1
                 return None
             self._hits += 1
-            self._entries.move_to_end(key)
+            kept.hits += 1
+            kept.last_used_at = max(kept.last_used_at, latest)
+            self._kept.move_to_end(key)
+            entry = kept.entry
         return entry.model_copy(deep=True)
 
-    def put(self, entry: CacheEntry) -> None:
+    def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
         """Insert or replace an entry; the least recently used goes when there are too many."""
+        if lease is not None and (self._leases is None or not self._leases.holds(lease)):
+            return False
         key = (entry.project_id, entry.cache_key)
-        kept = entry.model_copy(deep=True)
+        copied = entry.model_copy(deep=True)
         with self._lock:
-            self._entries[key] = kept
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._capacity:
-                evicted, _ = self._entries.popitem(last=False)
-                self._bury(evicted, CacheReason.EVICTED, self._latest)
+            old = self._kept.get(key)
+            pinned = old is not None and old.pinned
+            self._kept[key] = _Kept(copied, copied.created_at, pinned=pinned)
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._capacity:
+                # When all are pinned, the oldest of them goes: the bound is on this process.
+                loose = (known for known, kept in self._kept.items() if not kept.pinned)
+                self._bury(next(loose, next(iter(self._kept))), CacheReason.EVICTED, self._latest)
+        return True
 
     def delete(
         self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
@@ -82,7 +128,7 @@ class MemoryEntryStore:
         """Remove an entry, leaving a tombstone when there was one; see `EntryStore`."""
         key = (project_id, cache_key)
         with self._lock:
-            if self._entries.pop(key, None) is not None:
+            if key in self._kept:
                 self._bury(key, reason, now)
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
@@ -92,49 +138,88 @@ class MemoryEntryStore:
         """
         key = (project_id, cache_key)
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
-                expired = self._latest is not None and entry.expires_at <= self._latest
-                return CacheReason.EXPIRED if expired else None
-            reason, gone_at = self._tombstones.get(key, (None, None))
-            if reason is None or self._is_old(gone_at):
-                return None
-            return reason
+            kept = self._kept.get(key)
+            if kept is not None:
+                return CacheReason.EXPIRED if kept.is_expired(self._latest) else None
+            grave = self._graves.get(key)
+            return None if grave is None or self._is_old(grave) else grave.reason
 
     def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
         """Return the newest entry of a step, without its payload; see `EntryStore`."""
-        step = (project_id, workflow_id, step_label)
+        wanted = EntryFilter(project_id=project_id, workflow_id=workflow_id, step_label=step_label)
         with self._lock:
-            found = [
-                entry
-                for entry in self._entries.values()
-                if (entry.project_id, entry.workflow_id, entry.step_label) == step
-            ]
+            found = [kept.entry for kept in self._kept.values() if means(wanted, kept.entry)]
         if not found:
             return None
         newest = max(found, key=lambda entry: entry.created_at)
-        return newest.model_copy(update={"payload": ""}, deep=True)
+        bare = {"payload": "", "payload_key": None, "payload_bytes": None}
+        return newest.model_copy(update=bare, deep=True)
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
-        """Remove up to so many expired entries, and tombstones older than 30 days."""
+        """Remove entries that expired or are over the caps, and tombstones older than 30 days."""
         with self._lock:
             latest = self._advance(now)
-            expired = [key for key, entry in self._entries.items() if entry.expires_at <= latest]
+            expired = [key for key, kept in self._kept.items() if kept.is_expired(latest)]
             for key in expired[:rows_max]:
-                del self._entries[key]
                 self._bury(key, CacheReason.EXPIRED, latest)
-            for key in [k for k, (_, gone_at) in self._tombstones.items() if self._is_old(gone_at)]:
-                del self._tombstones[key]
-        return min(len(expired), rows_max)
+            gone = min(len(expired), rows_max)
+            for key in self._over_caps()[: rows_max - gone]:
+                self._bury(key, CacheReason.EVICTED, latest)
+                gone += 1
+            for key in [key for key, grave in self._graves.items() if self._is_old(grave)]:
+                del self._graves[key]
+        return gone
+
+    def pin(self, project_id: str, cache_key: str, *, on: bool) -> bool:
+        """Keep an entry from expiring and from being evicted, or no longer; see `EntryStore`."""
+        with self._lock:
+            kept = self._kept.get((project_id, cache_key))
+            if kept is not None:
+                kept.pinned = on
+        return kept is not None
+
+    def find(self, wanted: EntryFilter) -> Iterator[EntrySummary]:
+        """Yield the entries that a filter means, the newest first; see `EntryStore`."""
+        with self._lock:
+            found = [kept.summary() for kept in self._kept.values() if means(wanted, kept.entry)]
+        yield from sorted(found, key=lambda summary: summary.created_at, reverse=True)
+
+    def invalidate(self, wanted: EntryFilter, *, now: datetime) -> int:
+        """Remove the entries that a filter means; see `EntryStore`."""
+        with self._lock:
+            found = [key for key, kept in self._kept.items() if means(wanted, kept.entry)]
+            for key in found:
+                self._bury(key, CacheReason.INVALIDATED, now)
+        return len(found)
+
+    def stats(self, project_id: str | None = None, *, now: datetime) -> EntryStats:
+        """Return figures of one project's entries, or of all; see `EntryStore`."""
+        with self._lock:
+            latest = self._advance(now)
+        return stats_of(self.find(EntryFilter(project_id=project_id)), now=latest)
+
+    def payloads_in_use(self, payload_keys: Sequence[str], *, since: datetime) -> set[str]:
+        """Return those of these objects that are still named; see `EntryStore`."""
+        with self._lock:
+            named = {kept.entry.payload_key for kept in self._kept.values()}
+            named |= {
+                grave.payload_key
+                for grave in self._graves.values()
+                if grave.gone_at is None or grave.gone_at >= since
+            }
+        return {key for key in payload_keys if key in named}
+
+    def flush(self) -> None:
+        """Do nothing: uses are counted where they happen."""
 
     def clear(self) -> None:
         """Remove all entries and all tombstones: every step is a first time again."""
         with self._lock:
-            self._entries.clear()
-            self._tombstones.clear()
+            self._kept.clear()
+            self._graves.clear()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._kept)
 
     def _advance(self, now: datetime) -> datetime:
         if now.tzinfo is None:
@@ -145,13 +230,30 @@ class MemoryEntryStore:
             self._latest = now
         return self._latest
 
-    def _is_old(self, gone_at: datetime | None) -> bool:
-        if self._latest is None or gone_at is None:
+    def _over_caps(self) -> list[_Key]:
+        """Return the keys to evict, the least recently used of each project first."""
+        by_project: defaultdict[str, list[_Key]] = defaultdict(list)
+        for key in sorted(self._kept, key=lambda key: self._kept[key].last_used_at):
+            by_project[key[0]].append(key)
+        victims = []
+        for keys in by_project.values():
+            rows, size = len(keys), sum(size_bytes_of(self._kept[key].entry) for key in keys)
+            for key in keys:
+                if rows <= self._caps.rows_max and size <= self._caps.size_bytes_max:
+                    break
+                if not self._kept[key].pinned:
+                    victims.append(key)
+                    rows, size = rows - 1, size - size_bytes_of(self._kept[key].entry)
+        return victims
+
+    def _is_old(self, grave: _Grave) -> bool:
+        if self._latest is None or grave.gone_at is None:
             return False
-        return gone_at <= self._latest - timedelta(days=TOMBSTONE_DAYS)
+        return grave.gone_at <= self._latest - timedelta(days=TOMBSTONE_DAYS)
 
     def _bury(self, key: _Key, reason: CacheReason, gone_at: datetime | None) -> None:
-        self._tombstones[key] = (reason, gone_at)
-        self._tombstones.move_to_end(key)
-        while len(self._tombstones) > self._capacity * TOMBSTONES_PER_ENTRY_MAX:
-            self._tombstones.popitem(last=False)
+        entry = self._kept.pop(key).entry
+        self._graves[key] = _Grave(reason, gone_at, entry.payload_key)
+        self._graves.move_to_end(key)
+        while len(self._graves) > self._capacity * TOMBSTONES_PER_ENTRY_MAX:
+            self._graves.popitem(last=False)

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,8 +44,6 @@ METADATA_APPLICATION_ID = int.from_bytes(b"RpMe", "big")
 IDLE_CONNECTIONS_MAX = 8
 JOURNAL_BYTES_MAX = 64 * 2**20
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _REMEDIES = {
@@ -351,23 +348,6 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def to_micros(moment: datetime) -> int:
-    """Return microseconds since 1970, exactly.
-
-    Raises:
-        ValueError: The moment has no time zone.
-    """
-    if moment.tzinfo is None:
-        message = f"{moment!r} has no time zone; give an aware time, such as datetime.now(UTC)"
-        raise ValueError(message)
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def from_micros(micros: int) -> datetime:
-    """Return the moment, aware, UTC."""
-    return _EPOCH + timedelta(microseconds=micros)
 
 
 def _code(error: BaseException) -> int:

@@ -17,14 +17,8 @@ from pydantic import ValidationError
 
 from reprise.errors import BadInput, UnknownName
 from reprise.model.project import Project, ProjectFile
-from resources.sqlite import (
-    METADATA_APPLICATION_ID,
-    SqliteFile,
-    SqliteSchema,
-    from_micros,
-    to_micros,
-    transaction,
-)
+from resources.micros import from_micros, to_micros
+from resources.sqlite import METADATA_APPLICATION_ID, SqliteFile, SqliteSchema, transaction
 
 BUSY_SECONDS = 15.0
 """Nothing here is on a step's path, so a writer waits rather than fails."""

@@ -4,10 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.postgres_server import PostgresTestServer, postgres_server
 from tests.s3_server import S3Server, s3_server
 
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresTestServer]:
+    with postgres_server() as server:
         yield server

@@ -4,32 +4,59 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reprise.model.cache import EntryCaps, EntryFilter, EntryStats
 from reprise.model.result import CacheReason, Usage
 from reprise.ports import EntryStore
 from resources.breaker import BreakerEntryStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore
 from resources.memory_entry_store import MemoryEntryStore
+from resources.postgres_entry_store import PostgresEntryStore
 from resources.sqlite_entry_store import SqliteEntryStore
 from tests.cache_entries import DAY, HOUR, NOW, WEEK, entry, key_of
+from tests.postgres_server import PostgresTestServer
 
-STORES: dict[str, Callable[[Path], EntryStore]] = {
-    "memory": lambda _: MemoryEntryStore(capacity=1000),
-    "sqlite": lambda folder: SqliteEntryStore(folder / "new" / "cache.sqlite"),
-    "sqlite-guarded": lambda folder: BreakerEntryStore(
+STORES: dict[str, Callable[[Path, EntryCaps], EntryStore]] = {
+    "memory": lambda _, caps: MemoryEntryStore(capacity=1000, caps=caps),
+    "sqlite": lambda folder, caps: SqliteEntryStore(folder / "new" / "cache.sqlite", caps=caps),
+    "sqlite-guarded": lambda folder, caps: BreakerEntryStore(
         DeadlineEntryStore(
-            SqliteEntryStore(folder / "cache.sqlite"), lookup_seconds=30, store_seconds=30
+            SqliteEntryStore(folder / "cache.sqlite", caps=caps),
+            lookup_seconds=30,
+            store_seconds=30,
         ),
         CircuitBreaker("the store"),
     ),
 }
+KINDS = [*STORES, "postgres"]
 
 
-@pytest.fixture(params=STORES)
+def make_store(
+    request: pytest.FixtureRequest, kind: str, folder: Path, caps: EntryCaps
+) -> EntryStore:
+    if kind != "postgres":
+        return STORES[kind](folder, caps)
+    # Asked for here, so that the other kinds start no server.
+    server: PostgresTestServer = request.getfixturevalue("postgres")
+    store = PostgresEntryStore(server.url, schema=server.new_schema(), caps=caps)
+    request.addfinalizer(store.close)
+    return store
+
+
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> EntryStore:
-    return STORES[request.param](tmp_path)
+    return make_store(request, request.param, tmp_path, EntryCaps())
+
+
+@pytest.fixture(params=KINDS)
+def small_store(request: pytest.FixtureRequest, tmp_path: Path) -> EntryStore:
+    """A store that keeps ten entries and a million bytes of a project."""
+    return make_store(
+        request, request.param, tmp_path, EntryCaps(rows_max=10, size_bytes_max=10**6)
+    )
 
 
 def found(store: EntryStore, name: str, now: datetime) -> bool:
@@ -272,3 +299,213 @@ def test_a_time_without_a_zone_is_refused(store: EntryStore) -> None:
     with pytest.raises(ValueError, match="time zone"):
         store.get("p1", key_of("a"), now=NOW.replace(tzinfo=None))
     assert found(store, "a", NOW)
+
+
+def names(store: EntryStore, wanted: EntryFilter) -> list[str]:
+    """The steps that a filter finds; each test here gives every entry a label of its own."""
+    return [summary.step_label for summary in store.find(wanted)]
+
+
+def fill(store: EntryStore) -> None:
+    store.put(entry("a", step_label="a", created_at=NOW))
+    store.put(entry("b", step_label="b", created_at=NOW + HOUR, workflow_id="other"))
+    store.put(entry("c", step_label="c", created_at=NOW + 2 * HOUR, agent_id=None))
+    store.put(
+        entry(
+            "d",
+            step_label="d",
+            created_at=NOW + 3 * HOUR,
+            project_id="p2",
+            field_digests={"project_file_fingerprint / b %é'.mp4": key_of("b.mp4")},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found_labels"),
+    [
+        (EntryFilter(), "dcba"),
+        (EntryFilter(project_id="p1"), "cba"),
+        (EntryFilter(workflow_id="quick-win-promo"), "dca"),
+        (EntryFilter(step_label="b"), "b"),
+        (EntryFilter(agent_id="audience-analyst"), "dba"),
+        (EntryFilter(key_prefix=key_of("c")[:9]), "c"),
+        (EntryFilter(field="project_file_fingerprint / b %é'.mp4"), "d"),
+        (EntryFilter(field="model"), "cba"),
+        (EntryFilter(field="model", field_digest=key_of("input")), ""),
+        (EntryFilter(field_digest=key_of("input")), "cba"),
+        (EntryFilter(older_than=NOW + 2 * HOUR), "ba"),
+        (EntryFilter(newer_than=NOW + 2 * HOUR), "dc"),
+        (EntryFilter(project_id="p1", newer_than=NOW + 2 * HOUR, key_prefix=key_of("c")), "c"),
+        (EntryFilter(project_id="none"), ""),
+    ],
+)
+def test_a_filter_finds_what_fits_all_of_it_the_newest_first(
+    store: EntryStore, wanted: EntryFilter, found_labels: str
+) -> None:
+    fill(store)
+    assert "".join(names(store, wanted)) == found_labels
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gone_names"),
+    [
+        (EntryFilter(project_id="p2"), "d"),
+        (EntryFilter(older_than=NOW + 2 * HOUR), "ab"),
+        (EntryFilter(field="model"), "abc"),
+        (EntryFilter(project_id="p3"), ""),
+        (EntryFilter(), "abcd"),
+    ],
+)
+def test_invalidating_removes_what_a_filter_finds_and_leaves_the_reason(
+    store: EntryStore, wanted: EntryFilter, gone_names: str
+) -> None:
+    fill(store)
+    assert store.invalidate(wanted, now=NOW + DAY) == len(gone_names)
+    for name in "abcd":
+        project = "p2" if name == "d" else "p1"
+        reason = CacheReason.INVALIDATED if name in gone_names else None
+        assert store.tombstone(project, key_of(name)) is reason
+    assert len(store) == 4 - len(gone_names)
+
+
+def test_a_summary_tells_everything_but_payload_artifacts_and_digests(store: EntryStore) -> None:
+    store.put(entry("a"))
+    (summary,) = store.find(EntryFilter())
+    assert summary.model_dump() == {
+        "project_id": "p1",
+        "cache_key": key_of("a"),
+        "workflow_id": "quick-win-promo",
+        "step_label": "audience",
+        "step_type": "agent",
+        "agent_id": "audience-analyst",
+        "run_id": "run-1",
+        "created_at": NOW,
+        "expires_at": NOW + WEEK,
+        "last_used_at": NOW,
+        "hits": 0,
+        "pinned": False,
+        "size_bytes": 22,
+        "usage": Usage(input_uncached=1200, output=300, calls=2, cost_micros=4500).model_dump(),
+        "seconds": 12.75,
+    }
+
+
+def test_uses_are_counted_and_written_down_by_a_flush(store: EntryStore) -> None:
+    store.put(entry("a", step_label="a"))
+    store.put(entry("b", step_label="b"))
+    for hours in (1, 2, 3):
+        assert found(store, "a", NOW + hours * HOUR)
+    store.flush()
+    used, unused = sorted(store.find(EntryFilter()), key=lambda summary: summary.step_label)
+    assert (used.hits, used.last_used_at) == (3, NOW + 3 * HOUR)
+    assert (unused.hits, unused.last_used_at) == (0, NOW)
+    assert found(store, "a", NOW + 3 * HOUR)
+    store.flush()
+    assert store.stats(now=NOW).hits == 4
+
+
+def test_storing_again_begins_to_count_anew(store: EntryStore) -> None:
+    store.put(entry("a"))
+    assert found(store, "a", NOW)
+    store.flush()
+    store.put(entry("a", created_at=NOW + DAY))
+    (summary,) = store.find(EntryFilter())
+    assert (summary.hits, summary.last_used_at) == (0, NOW + DAY)
+
+
+def test_the_figures_of_one_project_and_of_all(store: EntryStore) -> None:
+    assert store.stats(now=NOW) == EntryStats()
+    fill(store)
+    store.pin("p1", key_of("a"), on=True)
+    assert found(store, "c", NOW + 3 * HOUR)
+    assert store.stats("p1", now=NOW + WEEK + HOUR) == EntryStats(
+        rows=3,
+        size_bytes=66,
+        hits=1,
+        pinned=1,
+        expired=1,
+        projects=1,
+        oldest_at=NOW,
+        newest_at=NOW + 2 * HOUR,
+    )
+    whole = store.stats(now=NOW + WEEK + HOUR)
+    assert (whole.rows, whole.projects, whole.newest_at) == (4, 2, NOW + 3 * HOUR)
+
+
+def test_a_pinned_entry_never_expires_until_it_is_let_go(store: EntryStore) -> None:
+    store.put(entry("a"))
+    assert store.pin("p1", key_of("a"), on=True)
+    assert found(store, "a", NOW + 9 * WEEK)
+    assert store.tombstone("p1", key_of("a")) is None
+    assert store.sweep(now=NOW + 9 * WEEK) == 0
+    store.put(entry("a", run_id="again"))
+    assert found(store, "a", NOW + 9 * WEEK)
+    assert store.pin("p1", key_of("a"), on=False)
+    assert not found(store, "a", NOW + 9 * WEEK)
+    assert store.sweep(now=NOW + 9 * WEEK) == 1
+
+
+def test_pinning_what_is_not_there_says_so(store: EntryStore) -> None:
+    store.put(entry("a"))
+    assert not store.pin("p2", key_of("a"), on=True)
+    assert not store.pin("p1", key_of("b"), on=False)
+
+
+def test_a_pinned_entry_can_be_invalidated(store: EntryStore) -> None:
+    store.put(entry("a"))
+    store.pin("p1", key_of("a"), on=True)
+    assert store.invalidate(EntryFilter(project_id="p1"), now=NOW) == 1
+    assert not found(store, "a", NOW)
+
+
+def test_a_sweep_evicts_the_least_recently_used_above_the_row_cap(small_store: EntryStore) -> None:
+    for index in range(13):
+        small_store.put(entry(f"{index}", created_at=NOW + index * timedelta(seconds=1)))
+    small_store.put(entry("other", project_id="p2"))
+    assert found(small_store, "0", NOW + HOUR)
+    small_store.pin("p1", key_of("1"), on=True)
+    assert small_store.sweep(now=NOW + HOUR, rows_max=2) == 2
+    assert small_store.sweep(now=NOW + HOUR, rows_max=200) == 1
+    assert small_store.sweep(now=NOW + HOUR, rows_max=200) == 0
+    gone = [index for index in range(13) if not found(small_store, f"{index}", NOW + HOUR)]
+    assert gone == [2, 3, 4]
+    assert small_store.tombstone("p1", key_of("3")) is CacheReason.EVICTED
+    assert small_store.stats("p2", now=NOW).rows == 1
+
+
+def test_a_sweep_evicts_the_least_recently_used_above_the_byte_cap(small_store: EntryStore) -> None:
+    for index in range(5):
+        at = NOW + index * timedelta(seconds=1)
+        small_store.put(entry(f"{index}", payload="x" * 300_000, created_at=at))
+    assert small_store.sweep(now=NOW + HOUR) == 2
+    assert [found(small_store, f"{index}", NOW + HOUR) for index in range(5)] == [
+        *(False, False, True, True, True)
+    ]
+    assert small_store.stats("p1", now=NOW).size_bytes == 900_000
+
+
+def test_a_payload_in_an_object_is_named_until_its_tombstone_is_old(store: EntryStore) -> None:
+    held: dict[str, Any] = {"payload": "", "payload_key": "payloads/1", "payload_bytes": 300}
+    store.put(entry("a", **held))
+    assert store.get("p1", key_of("a"), now=NOW) == entry("a", **held)
+    assert next(iter(store.find(EntryFilter()))).size_bytes == 300
+    keys = ["payloads/1", "payloads/2"]
+    assert store.payloads_in_use(keys, since=NOW + DAY) == {"payloads/1"}
+    store.delete("p1", key_of("a"), reason=CacheReason.INVALIDATED, now=NOW + HOUR)
+    assert store.payloads_in_use(keys, since=NOW + HOUR) == {"payloads/1"}
+    assert store.payloads_in_use(keys, since=NOW + 2 * HOUR) == set()
+    assert store.payloads_in_use([], since=NOW) == set()
+
+
+def test_a_listing_goes_on_over_many_pages_while_entries_come_and_go(store: EntryStore) -> None:
+    wanted = EntryFilter(step_label="listed")
+    for index in range(501):
+        store.put(entry(f"{index}", step_label="listed"))
+    store.put(entry("other"))
+    listing = store.find(wanted)
+    next(listing)
+    store.put(entry("new", step_label="listed"))
+    assert len(list(listing)) == 500
+    assert store.invalidate(wanted, now=NOW) == 502
+    assert len(store) == 1

@@ -5,6 +5,7 @@ so theirs is left and named. Disk full and read-only are made in a mount namespa
 because mode bits do not bind root.
 """
 
+import json
 import logging
 import os
 import sqlite3
@@ -15,7 +16,10 @@ from pathlib import Path
 import pytest
 
 from reprise.errors import StoreTimeout, StoreUnusable
+from reprise.model.cache import EntryStats
 from reprise.model.result import CacheReason
+from resources.micros import to_micros
+from resources.sqlite import CACHE_APPLICATION_ID
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
@@ -400,20 +404,59 @@ def test_a_forked_child_uses_connections_of_its_own(tmp_path: Path) -> None:
     assert len(store) == 3
 
 
+VERSION_1 = """
+    CREATE TABLE component (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+    INSERT INTO component VALUES ('step cache', 1);
+    CREATE TABLE entry (
+        id INTEGER PRIMARY KEY, project_id TEXT NOT NULL, cache_key TEXT NOT NULL,
+        schema_version INTEGER NOT NULL, workflow_id TEXT NOT NULL, step_label TEXT NOT NULL,
+        step_type TEXT NOT NULL, agent_id TEXT, run_id TEXT NOT NULL, created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL, payload_digest TEXT NOT NULL, artifacts TEXT NOT NULL,
+        field_digests TEXT NOT NULL, usage TEXT NOT NULL, seconds REAL NOT NULL,
+        payload TEXT NOT NULL, UNIQUE (project_id, cache_key)
+    ) STRICT;
+    CREATE INDEX entry_by_step ON entry (project_id, workflow_id, step_label, created_at);
+    CREATE INDEX entry_by_expiry ON entry (expires_at);
+    CREATE TABLE tombstone (
+        project_id TEXT NOT NULL, cache_key TEXT NOT NULL, reason TEXT NOT NULL,
+        gone_at INTEGER NOT NULL, PRIMARY KEY (project_id, cache_key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX tombstone_by_age ON tombstone (gone_at);
+"""
+
+
 def test_a_migration_keeps_the_entries_of_the_version_before(tmp_path: Path) -> None:
-    """The schema at version 1 as it was released; edit it never, or old caches break."""
+    """The schema at version 1 as it was; edit it never, or old caches break."""
     path = tmp_path / "cache.sqlite"
-    store = SqliteEntryStore(path)
-    store.put(entry())
-    store.close()
+    stored = entry()
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT name, version FROM component").fetchall() == [
-        ("step cache", 1)
-    ]
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(entry)").fetchall()]
+    connection.execute(f"PRAGMA application_id = {CACHE_APPLICATION_ID}")
+    connection.executescript(VERSION_1)
+    row = {
+        **stored.model_dump(mode="json"),
+        "created_at": to_micros(stored.created_at),
+        "expires_at": to_micros(stored.expires_at),
+        "usage": stored.usage.model_dump_json(),
+        "field_digests": json.dumps(stored.field_digests),
+        "artifacts": json.dumps([artifact.model_dump() for artifact in stored.artifacts]),
+    }
+    names = [name for name in row if name not in ("payload_key", "payload_bytes")]
+    connection.execute(
+        f"INSERT INTO entry ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+        [row[name] for name in names],
+    )
+    connection.execute("INSERT INTO tombstone VALUES ('p1', 'gone', 'invalidated', 1)")
+    connection.commit()
     connection.close()
-    assert columns == [
-        *("id", "project_id", "cache_key", "schema_version", "workflow_id", "step_label"),
-        *("step_type", "agent_id", "run_id", "created_at", "expires_at", "payload_digest"),
-        *("artifacts", "field_digests", "usage", "seconds", "payload"),
-    ]
+    store = SqliteEntryStore(path)
+    assert store.get("p1", key_of("a"), now=NOW) == stored
+    assert store.stats(now=NOW) == EntryStats(
+        rows=1, size_bytes=22, hits=1, projects=1, oldest_at=NOW, newest_at=NOW
+    )
+    store.put(entry("b"))
+    assert len(store) == 2
+    check = sqlite3.connect(path)
+    assert check.execute("SELECT version FROM component").fetchall() == [(2,)]
+    assert check.execute("SELECT reason FROM tombstone").fetchall() == [("invalidated",)]
+    assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    check.close()

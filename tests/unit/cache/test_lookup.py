@@ -4,6 +4,7 @@ import pytest
 
 from reprise.cache.lookup import StepCache, StepCost, StepIdentity
 from reprise.errors import StoreError, StoreTimeout
+from reprise.model.cache import Lease
 from reprise.model.result import Artifact, CacheReason, StepResult, Usage
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import CacheEntry, ObjectInfo
@@ -33,7 +34,7 @@ class BrokenEntryStore(MemoryEntryStore):
     def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
         raise self.error
 
-    def put(self, entry: CacheEntry) -> None:
+    def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
         raise self.error
 
 

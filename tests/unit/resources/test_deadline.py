@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from reprise.errors import StoreError, StoreTimeout
+from reprise.model.cache import Lease
 from reprise.ports import CacheEntry, ObjectInfo
 from resources.deadline import (
     HUNG_CALLS_MAX,
@@ -166,9 +167,9 @@ class HangingEntryStore(MemoryEntryStore):
         self.gate.wait()
         return super().nearest(project_id, workflow_id, step_label)
 
-    def put(self, entry: CacheEntry) -> None:
+    def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
         self.gate.wait()
-        super().put(entry)
+        return super().put(entry, lease=lease)
 
 
 def test_lookups_and_stores_have_deadlines_of_their_own(gate: threading.Event) -> None:
