@@ -21,6 +21,7 @@ import dagster as dg
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
 from pipelines.executor import threaded_executor
+from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
@@ -278,7 +279,7 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:
     """Return the Dagster definitions of every valid workflow; a broken one is logged."""
-    assets: list[dg.AssetsDefinition] = []
+    assets: list[dg.AssetsDefinition] = [savings_asset(lambda: wiring.history)]
     jobs = []
     schedules = []
     for problem in wiring.definitions.all_problems:

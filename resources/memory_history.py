@@ -8,7 +8,9 @@ Source: specification W5.
 import threading
 from collections.abc import Sequence
 
+from reprise.cache.savings import sum_savings
 from reprise.model.result import StepRecord, StepStatus
+from reprise.model.savings import Savings, SavingsBy
 
 _GAVE_A_RESULT = (StepStatus.SUCCEEDED, StepStatus.SKIPPED)
 
@@ -61,6 +63,10 @@ class MemoryHistory:
             if is_result and (record.workflow_id, record.project_id) == (workflow_id, project_id):
                 return record.run_id
         return None
+
+    def savings(self, by: SavingsBy) -> Sequence[Savings]:
+        """Return what the cache saved, by group; see `HistoryStore`."""
+        return sum_savings(self._snapshot(), by)
 
     def _snapshot(self) -> list[StepRecord]:
         with self._lock:

@@ -7,13 +7,14 @@ Source: specification W5, W9, C9.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from reprise.errors import StoreUnusable
 from reprise.model.result import StepRecord
+from reprise.model.savings import Savings, SavingsBy
 from resources.sqlite import METADATA_APPLICATION_ID, SqliteFile, SqliteSchema
 
 BUSY_SECONDS = 15.0
@@ -81,6 +82,28 @@ _RUNS_LIKE = """
     SELECT run_id, max(seq) AS newest FROM record WHERE run_id >= ? AND run_id < ?
     GROUP BY run_id ORDER BY newest DESC LIMIT 20
 """
+_DAY = "substr(json_extract(body, '$.finished_at'), 1, 10)"
+_GROUPS: Mapping[SavingsBy, str] = {
+    SavingsBy.WORKFLOW: "workflow_id",
+    SavingsBy.PROJECT: "project_id",
+    SavingsBy.DAY: _DAY,
+}
+_SAVINGS = """
+    SELECT {group}, count(*), sum(json_extract(body, '$.from_cache')),
+        sum(json_extract(body, '$.usage.input_uncached')
+            + json_extract(body, '$.usage.cache_read')
+            + json_extract(body, '$.usage.cache_write')
+            + json_extract(body, '$.usage.output')),
+        sum(json_extract(body, '$.cached_tokens_saved')),
+        coalesce(sum(json_extract(body, '$.usage.cost_micros')), 0),
+        coalesce(sum(json_extract(body, '$.cached_cost_micros_saved')), 0),
+        sum(json_extract(body, '$.usage.cost_micros') IS NULL
+            OR json_extract(body, '$.cached_cost_micros_saved') IS NULL),
+        sum(json_extract(body, '$.seconds')),
+        sum(json_extract(body, '$.cached_seconds_saved'))
+    FROM record WHERE step_order > 0 AND status = 'succeeded'
+    GROUP BY 1 ORDER BY 1
+"""
 
 
 class SqliteHistory:
@@ -144,6 +167,14 @@ class SqliteHistory:
             return str(rows[0][0]) if rows else None
 
         return self._file.run_if_present(work, absent=None)
+
+    def savings(self, by: SavingsBy) -> Sequence[Savings]:
+        """Return what the cache saved, by group; see `HistoryStore`."""
+        statement = _SAVINGS.format(group=_GROUPS[by])
+        no_rows: list[tuple[object, ...]] = []
+        rows = self._file.run_if_present(lambda c: c.execute(statement).fetchall(), absent=no_rows)
+        names = list(Savings.model_fields)
+        return [Savings.model_validate(dict(zip(names, row, strict=True))) for row in rows]
 
     def close(self) -> None:
         """Close idle connections; the next call opens the file again."""

@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "apps.commands.plan",
     "explain": "apps.commands.explain",
     "results": "apps.commands.results",
+    "savings": "apps.commands.savings",
     "ui": "apps.commands.ui",
 }
 """Command → the module that has its `main`; imported when it is called."""

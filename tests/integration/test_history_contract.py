@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reprise.model.result import (
+from reprise.model.result import (, StepStatus, Usage
+from reprise.model.savings import Savings, SavingsBy
     Artifact,
     CacheReason,
     SeenStep,
@@ -173,3 +174,46 @@ def test_changing_what_came_out_changes_nothing_kept(history: HistoryStore) -> N
     again = history.of_run("run-1")[0].reference
     assert again is not None
     assert again.history == {}
+
+
+def test_runs_are_found_by_the_beginning_of_their_ids_newest_first(history: HistoryStore) -> None:
+    for run_id in ("abc-1", "abd-2", "abc-3", "abc-1"):
+        history.append(record(run_id))
+
+    assert history.runs_like("abc") == ["abc-1", "abc-3"]
+    assert history.runs_like("abd-2") == ["abd-2"]
+    assert history.runs_like("x") == []
+
+
+def test_savings_are_summed_by_workflow_project_and_day(history: HistoryStore) -> None:
+    used = Usage(input_uncached=10, cache_read=3, cache_write=2, output=5, cost_micros=70)
+    history.append(record(usage=used, seconds=1.5))
+    history.append(
+        record(
+            "run-2",
+            from_cache=True,
+            seconds=0.25,
+            cached_tokens_saved=20,
+            cached_seconds_saved=1.5,
+            cached_cost_micros_saved=70,
+        )
+    )
+    history.append(record("run-3", workflow_id="clips", usage=Usage(output=1, cost_micros=None)))
+    history.append(record("run-3", order=0))
+    history.append(record("run-4", status=StepStatus.FAILED))
+
+    promo = Savings(
+        group="promo",
+        steps=2,
+        hits=1,
+        tokens_used=20,
+        tokens_saved=20,
+        cost_micros_used=70,
+        cost_micros_saved=70,
+        seconds_used=1.75,
+        seconds_saved=1.5,
+    )
+    clips = Savings(group="clips", steps=1, tokens_used=1, unpriced=1)
+    assert history.savings(SavingsBy.WORKFLOW) == [clips, promo]
+    assert [(row.group, row.steps) for row in history.savings(SavingsBy.PROJECT)] == [("p1", 3)]
+    assert [(r.group, r.steps) for r in history.savings(SavingsBy.DAY)] == [("2026-03-01", 3)]
