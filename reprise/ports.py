@@ -25,6 +25,7 @@ from reprise.model.result import (
     StepResult,
     Usage,
 )
+from reprise.model.savings import Savings, SavingsBy
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and the share done (0 to 1, or None when unknown)."""
@@ -277,6 +278,10 @@ class HistoryStore(Protocol):
         self, workflow_id: str, project_id: str, name: str, *, run_id: str | None
     ) -> StepRecord | None:
         """Return a step's newest record that has a result: of a run, or (None) of any."""
+        ...
+
+    def savings(self, by: SavingsBy) -> Sequence[Savings]:
+        """Return what the cache saved in steps that succeeded, summed by group, by group."""
         ...
 
     def runs_like(self, prefix: str) -> Sequence[str]:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reprise.model.result import (, StepStatus, Usage
-from reprise.model.savings import Savings, SavingsBy
+from reprise.model.result import (
     Artifact,
     CacheReason,
     SeenStep,
@@ -16,6 +15,7 @@ from reprise.model.savings import Savings, SavingsBy
     StepStatus,
     Usage,
 )
+from reprise.model.savings import Savings, SavingsBy
 from reprise.model.workflow import StepType
 from reprise.ports import HistoryStore
 from resources.memory_history import MemoryHistory
