@@ -10,6 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from sqlalchemy.exc import SQLAlchemyError
 
 from reprise.errors import StoreError
@@ -57,6 +64,13 @@ def open_instance(settings: Settings) -> dg.DagsterInstance:
     os.environ["DAGSTER_HOME"] = str(home)
     with storage_errors(f"the Dagster instance in {home} cannot be opened"):
         return dg.DagsterInstance.from_config(str(home))
+
+
+def job_origin(job_name: str) -> RemoteJobOrigin:
+    """Return where the UI finds a job, so that a run of this process links to it."""
+    target = LoadableTargetOrigin(module_name="pipelines.definitions")
+    location = ManagedGrpcPythonEnvCodeLocationOrigin(target, LOCATION_NAME)
+    return RemoteJobOrigin(RemoteRepositoryOrigin(location, SINGLETON_REPOSITORY_NAME), job_name)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from dagster._core.events import DagsterEvent
 from dagster._core.execution.api import execute_run_iterator
 
 from apps.commands.tables import one_line
-from apps.instance import storage_errors
+from apps.instance import LOCATION_NAME, job_origin, storage_errors
 from apps.progress import RunProgress
 from pipelines.definitions import Wiring, build_definitions
 from pipelines.executor import INTERACTIVE_TAG
@@ -133,6 +133,7 @@ class Launcher:
                 run_id=run_id,
                 run_config=_run_config(launch),
                 tags=_tags(launch, self._wiring.services.scratch),
+                remote_job_origin=job_origin(job.name),
             )
         events = _Events(launch, run_id, self._wiring.history, progress)
         watch(run_id, progress.working)
@@ -238,8 +239,8 @@ def _run_config(launch: Launch) -> dict[str, Any]:
 def _tags(launch: Launch, scratch: Path) -> dict[str, str]:
     tags = {
         "dagster/partition": launch.project,
-        # The UI finds a run's job by this tag, to show and re-execute it.
-        ".dagster/repository": "__repository__@reprise",
+        # By this tag the UI finds a job's runs.
+        ".dagster/repository": f"__repository__@{LOCATION_NAME}",
         "reprise/workflow": launch.workflow.id,
         "reprise/project": launch.project,
         "reprise/launched_by": "command line",

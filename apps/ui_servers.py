@@ -31,6 +31,9 @@ from apps.instance import LOCATION_NAME
 from reprise.errors import RepriseError
 from resources import limited_exec
 
+ROOT = Path(pipelines.__file__).parents[1]
+"""The folder of this engine's packages: a clone, or where the wheel is installed."""
+
 START_SECONDS_MAX = 180.0
 STOP_SECONDS_MAX = 25.0
 """A stopped run waits up to 15 s for its steps, and ffmpeg gets 5 s of them to end."""
@@ -64,9 +67,14 @@ class UiServers:
         self._socket = folder / "code.sock"
         self._workspace = folder / "workspace.yaml"
         self._port = port
-        # The working folder is the user's; a folder of theirs that is called as one of our
-        # packages must not be taken for it.
-        self._environment = {**environment, "PYTHONSAFEPATH": "1"}
+        # The servers run the code that runs here, first of all; the working folder is the user's,
+        # and a folder of theirs that is called as one of our packages must not be taken for it.
+        path = [str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+        self._environment = {
+            **environment,
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONSAFEPATH": "1",
+        }
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -80,14 +88,13 @@ class UiServers:
         Raises:
             ServerEnded: One ended, or did not answer in time.
         """
-        root = Path(pipelines.__file__).parents[1]
         entry = {"grpc_server": {"socket": str(self._socket), "location_name": LOCATION_NAME}}
         self._workspace.write_text(yaml.safe_dump({"load_from": [entry]}))
         self._run(
             "code server",
             *("dagster", "code-server", "start", "--socket", str(self._socket)),
             *("--location-name", LOCATION_NAME, "--module-name", "pipelines.definitions"),
-            *("--working-directory", str(root), "--log-level", "warning"),
+            *("--working-directory", str(ROOT), "--log-level", "warning"),
         )
         self._wait(self._code_server_answers, "code server")
         workspace = ("--workspace", str(self._workspace))
