@@ -49,7 +49,11 @@ def function_fingerprint(
         raise NotCanonical(message)
     walk.reach(module, (name,))
     values = _Values(walk, source_of, namespace_of, walk.loaded_from(module))
-    texts = {f"value {module}:{name}": values.describe(namespace[name])}
+    described = values.describe(namespace[name])
+    if described.startswith("library "):
+        message = f"the source of {module}:{name} cannot be had: it is an installed package's"
+        raise NotCanonical(message)
+    texts = {f"value {module}:{name}": described}
     done: set[tuple[str, str]] = {(module, name)}
     while True:
         walk.drain()
