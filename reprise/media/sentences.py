@@ -31,6 +31,8 @@ START_REACH_SECONDS = 0.3
 """How far a word's start may be moved back through sound, to the silence before it."""
 END_REACH_SECONDS = 0.7
 """How far a word's end may be moved on; last words are drawn out, and end early."""
+CLEAR_SECONDS = 0.1
+"""A silence of this length before a word is not inside it."""
 STRANDED_SECONDS = 0.25
 """A silence of this length after the first word of a sentence shows that the word is misplaced."""
 
@@ -311,11 +313,11 @@ def _snapped_start(word: Word, before: float, runs: Sequence[tuple[float, float]
         if run_start <= start < run_end < end - WORD_SECONDS_MIN:
             return max(run_end, before)
     near = [
-        run_end
-        for run_start, run_end in runs
-        if before <= run_start and start - START_REACH_SECONDS <= run_end <= start
+        run for run in runs if before <= run[0] and start - START_REACH_SECONDS <= run[1] <= start
     ]
-    return max(near[-1] if near else start, before)
+    # A short one may part a breathy first sound from the rest of its word.
+    clear = [run for run in near if run[1] - run[0] >= CLEAR_SECONDS] or near
+    return max(clear[-1][1] if clear else start, before)
 
 
 def _snapped_end(
@@ -326,9 +328,10 @@ def _snapped_end(
     for run_start, run_end in runs:
         if start + WORD_SECONDS_MIN < run_start < end <= run_end:
             return run_start
-    for run_start, run_end in runs:
-        if end <= run_start <= end + END_REACH_SECONDS and run_end >= after - START_REACH_SECONDS:
-            return max(run_start, start + WORD_SECONDS_MIN) if run_start <= after else end
+    # Sound between the end and the next silence is this word's, if the next begins after it.
+    near = next((run[0] for run in runs if run[0] >= end), math.inf)
+    if near <= min(end + END_REACH_SECONDS, after):
+        return near
     return max(end, start + WORD_SECONDS_MIN)
 
 

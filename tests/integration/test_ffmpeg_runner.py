@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reprise.errors import Cancelled, ToolFailed
-from resources.ffmpeg_runner import STDERR_CHARS_MAX, FfmpegRunner, RunnerLimits
+from resources.ffmpeg_output import STDERR_CHARS_MAX
+from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from tests.media_files import clip, ffmpeg_binary, never_cancelled, no_progress
 
 ENDLESS = ("-re", "-f", "lavfi", "-i", "testsrc2=s=64x64:r=25")
