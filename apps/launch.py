@@ -218,6 +218,9 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
         dg.RunsFilter(statuses=statuses, tags={HOST_TAG: platform.node() or "unknown"})
     )
     for run in found:
+        if run.parent_run_id is not None:
+            # Re-executed from the UI: it has its parent's tags and another process.
+            continue
         if not is_in_use(Path(run.tags.get(SCRATCH_TAG, ""))):
             instance.report_run_failed(run, message="its process ended without a word")
 
