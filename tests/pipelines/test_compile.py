@@ -3,6 +3,7 @@ import pytest
 
 from pipelines.compile import step_reads, transitive_reduction
 from pipelines.definitions import build_definitions
+from reprise.model.result import StepRecord
 from tests.pipelines.engine import Engine
 
 SUCCESS = dg.DagsterRunStatus.SUCCESS
@@ -62,6 +63,7 @@ def test_the_assets_are_keyed_grouped_and_partitioned_as_the_ui_shows_them(engin
     graph = build_definitions(engine.fresh()).resolve_asset_graph()
 
     assert sorted(key.to_user_string() for key in graph.get_all_asset_keys()) == [
+        "reprise/savings",
         "w/request",
         "w/s01_a",
         "w/s02_b",
@@ -258,8 +260,10 @@ def test_two_runs_of_one_project_do_not_read_each_others_results(engine: Engine)
     two = engine.records(engine.run(config={"user_request": "two"}))
     again = engine.records(engine.run(config={"user_request": "one"}))
 
-    def digest(records: dict[str, object], label: str) -> str:
-        return records[label].reference.seen.body_digest  # type: ignore[attr-defined]  # Records.
+    def digest(records: dict[str, StepRecord], label: str) -> str:
+        reference = records[label].reference
+        assert reference is not None
+        return reference.seen.body_digest
 
     assert digest(again, "b") == digest(one, "b") != digest(two, "b")
     assert again["b"].from_cache
