@@ -88,6 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add_argument("run", metavar="RUN", help="run id, or its beginning")
     explain.add_argument("step", metavar="STEP", help="the step's order or label")
     explain.add_argument("--json", action="store_true", help="print one JSON object")
+    _cache_parser(commands.add_parser("cache", help="entries of the step cache"))
     savings = commands.add_parser("savings", help="what the cache saved so far")
     savings.add_argument("--by", choices=("workflow", "project", "day"), default="workflow")
     savings.add_argument("--json", action="store_true", help="print one JSON object")
@@ -142,6 +143,38 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--provider", metavar="ID", help="model provider of the agents")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _cache_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="entries, the newest first")
+    _entry_filters(listing)
+    listing.add_argument("--json", action="store_true")
+    show = actions.add_parser("show", help="one entry")
+    pin = actions.add_parser("pin", help="keep an entry from expiring and from being evicted")
+    for one in (show, pin):
+        one.add_argument("key", metavar="KEY", help="its key, or the first digits of it")
+        one.add_argument("--project", metavar="NAME")
+    show.add_argument("--json", action="store_true")
+    pin.add_argument("--off", action="store_true", help="no longer")
+    stats = actions.add_parser("stats", help="how many, how large, how often used")
+    stats.add_argument("--project", metavar="NAME")
+    stats.add_argument("--json", action="store_true")
+    invalidate = actions.add_parser("invalidate", help="remove entries, so that their steps run")
+    _entry_filters(invalidate)
+    invalidate.add_argument("--all", action="store_true", help="all entries")
+    invalidate.add_argument("--dry-run", action="store_true", help="only say how many")
+    actions.add_parser("prune", help="remove expired entries, and those over a project's caps")
+
+
+def _entry_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--project", metavar="NAME")
+    parser.add_argument("--workflow", metavar="ID")
+    parser.add_argument("--step", metavar="LABEL")
+    parser.add_argument("--agent", metavar="ID")
+    parser.add_argument("--file", metavar="NAME", help="that saw this project file")
+    parser.add_argument("--older-than", metavar="AGE", help="made longer ago: 30m, 36h, 7d")
+    parser.add_argument("--newer-than", metavar="AGE", help="made since: 30m, 36h, 7d")
 
 
 def _results_parser(parser: argparse.ArgumentParser) -> None:

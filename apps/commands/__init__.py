@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "apps.commands.explain",
     "results": "apps.commands.results",
     "savings": "apps.commands.savings",
+    "cache": "apps.commands.cache",
     "ui": "apps.commands.ui",
 }
 """Command → the module that has its `main`; imported when it is called."""
