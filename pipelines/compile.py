@@ -52,13 +52,18 @@ def step_reads(
     """
     reads: dict[int, frozenset[int]] = {}
     last_effect: int | None = None
+    last_stop: int | None = None
     for step in workflow.steps:
         its_agents = step_agents(step, agents)
         orders = set(read_orders(step, workflow, its_agents))
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in its_agents))
         if ToolGroup.WORKFLOW_READ in groups:
             orders |= set(reads)
-        if groups & EFFECT_GROUPS:
+        if last_stop is not None:
+            orders.add(last_stop)
+        if step.function is not None and step.function.stops:
+            last_stop = step.order
+        if groups & EFFECT_GROUPS or (step.function is not None and not step.function.pure):
             if last_effect is not None:
                 orders.add(last_effect)
             last_effect = step.order
@@ -274,6 +279,8 @@ def _execute(
         _record_failure(run, error, services, started_at)
         raise
     context.log.info("%s: %s (%s)", run.where, record.cache_reason, record.cache_detail)
+    if outcome.result.stop_workflow:
+        context.log.info("%s stops the workflow: the steps after it are skipped", run.where)
     return record.model_copy(update={"retries": context.retry_number}), outcome.result
 
 

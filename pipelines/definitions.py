@@ -33,6 +33,7 @@ from reprise.model.workflow import Workflow
 from reprise.ports import (
     EntryStore,
     FilmRenderer,
+    FunctionLoader,
     HistoryStore,
     ModelProvider,
     ObjectInfo,
@@ -52,6 +53,7 @@ from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
 from resources.memory_entry_store import MemoryEntryStore
 from resources.openai_provider import OpenAICompatibleProvider
+from resources.python_functions import PythonFunctions, function_folders
 from resources.s3_object_store import S3ObjectStore
 from resources.scratch_folder import ScratchFolder
 from resources.scripted_provider import ScriptedProvider
@@ -190,6 +192,11 @@ class Wiring:
         return FfmpegFilmRenderer(runner, self.objects, threads=self.limits.threads)
 
     @cached_property
+    def functions(self) -> FunctionLoader:
+        """Loads the callables of Function steps."""
+        return PythonFunctions(function_folders(workflows_path(self.settings)))
+
+    @cached_property
     def services(self) -> Services:
         """Everything that steps may use."""
         return Services(
@@ -206,6 +213,7 @@ class Wiring:
             provider=self.provider,
             default_provider=self.settings.provider,
             clock=now,
+            functions=self.functions,
             scratch=self.scratch.path,
         )
 

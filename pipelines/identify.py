@@ -56,8 +56,8 @@ def identify_step(run: StepRun, prepared: PreparedStep) -> IdentifiedStep:
     if not verdict.cacheable:
         refusal = Lookup(reason=CacheReason.POLICY, detail=verdict.reason)
         return IdentifiedStep(executor, refusal=refusal)
-    facts = executor.key_facts(context)
     try:
+        facts = executor.key_facts(context)
         fields = _fields(run, context, facts, prepared.variables)
         identity = _identity(run, context, facts, fields)
     except (NotCanonical, UnicodeEncodeError) as error:

@@ -25,7 +25,7 @@ from reprise.context.variables import substitute, substitute_all
 from reprise.errors import UnknownName
 from reprise.model.agent import AgentDefinition
 from reprise.model.variables import REQUEST_VARIABLE
-from reprise.model.workflow import Step
+from reprise.model.workflow import Step, StepType
 from reprise.ports import PriorOutput
 
 
@@ -35,7 +35,7 @@ class PreparedStep:
 
     context: StepContext
     variables: dict[str, JsonValue]
-    """The variables that its texts name, the request apart."""
+    """The variables that its texts name, the request apart; for a Function step all it sees."""
 
 
 def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedStep:
@@ -53,11 +53,12 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
     step, workflow = run.step, run.workflow
     agents = step_agents(step, services.agents)
     names = used_names(step, agents)
-    prior = _prior_outputs(run, services, read_orders(step, workflow, agents))
+    reads = read_orders(step, workflow, agents)
+    prior = _prior_outputs(run, services, reads)
     request_body = services.bodies.get(run.project_id, run.history[0].body_digest)
     request = body_text(request_body)
     request = substitute(request, workflow.variables, where="the request")
-    variables = _variables(run, services, names)
+    variables = _variables(run, services, names, reads)
     values = {**variables, REQUEST_VARIABLE: request}
     agents = tuple(_substituted_agent(agent, values, run.where) for agent in agents)
     step = _substituted_step(step, values, run.where)
@@ -68,6 +69,7 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
         resolved_input=resolved_input(step, by_mode, where=run.where),
         user_request=request,
         prior=prior,
+        variables=variables,
         agents=agents,
         files=tuple(services.projects.files(run.project_id)),
         provider=services.provider(run.provider_id or services.default_provider),
@@ -121,11 +123,19 @@ def _prior_outputs(
     return prior
 
 
-def _variables(run: StepRun, services: Services, names: set[str]) -> dict[str, JsonValue]:
-    visible = {name: v for name, v in run.workflow.variables.items() if name in names}
+def _variables(
+    run: StepRun, services: Services, names: set[str], reads: Sequence[int]
+) -> dict[str, JsonValue]:
+    """Return the variables that a step sees.
+
+    A Function step sees all of the workflow's, and all that the steps it reads have set: which of
+    them its code takes cannot be told (specification C2). Any other step sees those that it names.
+    """
+    sees_all = run.step.type is StepType.FUNCTION
+    visible = {n: value for n, value in run.workflow.variables.items() if sees_all or n in names}
     for order in sorted(run.history):
         for name, digest in run.history[order].variables.items():
-            if name in names and order < run.step.order:
+            if order < run.step.order and (name in names or (sees_all and order in reads)):
                 visible[name] = services.bodies.get(run.project_id, digest)
     return visible
 

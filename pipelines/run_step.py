@@ -19,8 +19,10 @@ from pipelines.prepare import PreparedStep, prepare_step
 from pipelines.services import Services
 from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
 from reprise.cache.explain import TEXT_FIELDS
+from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
-from reprise.errors import Cancelled
+from reprise.canonical import NotCanonical
+from reprise.errors import Cancelled, RepriseError
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 from reprise.ports import Lookup
 
@@ -139,13 +141,21 @@ class _Attempt:
             return None
         if result.status is not StepStatus.SUCCEEDED:
             return CacheReason.SKIPPED
-        files = tuple(self._services.projects.files(self._run.project_id))
-        now = self._identified.executor.key_facts(replace(self._context, files=files))
-        if now != self._identified.facts:
+        if self._facts_now() != self._identified.facts:
             # It serves this run and no other (specification C23).
             logger.warning("step cache: inputs of %s moved while it ran", self._run.where)
             return CacheReason.INPUTS_MOVED
         return self._services.cache.store(identity, result, cost)
+
+    def _facts_now(self) -> KeyFacts | None:
+        """Return the facts of the step's key as they are now; None when they cannot be had."""
+        try:
+            files = tuple(self._services.projects.files(self._run.project_id))
+            return self._identified.executor.key_facts(replace(self._context, files=files))
+        except (RepriseError, NotCanonical) as error:
+            # The result is there; what it would be stored under is not (specification C7, C23).
+            logger.warning("step cache: %s is not stored: %s", self._run.where, error)
+            return None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from reprise.ports import (
     AgentInputs,
     Cancelled,
     FilmRenderer,
+    FunctionLoader,
     HistoryStore,
     ModelProvider,
     ObjectStore,
@@ -58,6 +59,7 @@ class Services:
     """Provider id → provider; raises BadInput for an unknown one."""
     default_provider: str
     clock: Callable[[], datetime]
+    functions: FunctionLoader
     scratch: Path
     """Folder for work in progress; each step gets a folder of its own in it, removed when it
     ends."""
@@ -73,6 +75,8 @@ class StepContext:
     user_request: str
     prior: Mapping[int, PriorOutput]
     """Outputs of the earlier steps that it reads, by order."""
+    variables: Mapping[str, JsonValue]
+    """The variables that it sees, the request apart."""
     agents: tuple[AgentDefinition, ...]
     """The agents that work in it, in speaking order."""
     files: tuple[ProjectFile, ...]

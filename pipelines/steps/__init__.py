@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pipelines.services import StepExecutor
 from pipelines.steps.agent import AgentExecutor
 from pipelines.steps.edit_room import EditRoomExecutor
+from pipelines.steps.function import FunctionExecutor
 from pipelines.steps.video_analyze import VideoAnalyzeExecutor
 from pipelines.steps.video_compile import VideoCompileExecutor
 from reprise.model.workflow import StepType
@@ -17,6 +18,7 @@ from reprise.model.workflow import StepType
 EXECUTORS: Mapping[StepType, StepExecutor] = {
     StepType.AGENT: AgentExecutor(),
     StepType.EDIT_ROOM: EditRoomExecutor(),
+    StepType.FUNCTION: FunctionExecutor(),
     StepType.VIDEO_ANALYZE: VideoAnalyzeExecutor(),
     StepType.VIDEO_COMPILE: VideoCompileExecutor(),
 }

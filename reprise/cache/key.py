@@ -18,7 +18,7 @@ from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.workflow import Step, StepType
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
@@ -52,6 +52,10 @@ class KeyFacts(Value):
     """Programs and models that a media step uses."""
     files: tuple[tuple[str, ...], ...] | None = None
     """What it sees of the project's files; null when it sees none."""
+    history: tuple[tuple[str, ...], ...] | None = None
+    """Prior outputs that it reads as values, not as text: order, label, digest of the output."""
+    function_fingerprint: str | None = None
+    """Fingerprint of a Function step's code (reprise/cache/fingerprint.py)."""
 
 
 def file_rows(files: Sequence[ProjectFile]) -> tuple[tuple[str, ...], ...]:
@@ -119,6 +123,10 @@ def key_fields(
         fields["toolchain"] = canonical_json(dict(facts.toolchain))
     if facts.files is not None:
         fields["project_file_fingerprint"] = canonical_json([list(row) for row in facts.files])
+    if facts.history is not None:
+        fields["history_digest"] = canonical_json([list(row) for row in facts.history])
+    if facts.function_fingerprint is not None:
+        fields["function_fingerprint"] = facts.function_fingerprint
     return fields
 
 

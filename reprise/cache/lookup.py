@@ -161,6 +161,8 @@ class StepCache:
         )
 
     def _store(self, step: StepIdentity, result: StepResult, cost: StepCost) -> CacheReason | None:
+        if result.lossy is not None:
+            raise NotCanonical(result.lossy)
         # Checked as they are: a dump would turn a tuple into a list and never tell.
         for value in (result.output, dict(result.variables), dict(result.metadata)):
             canonical_json(value)

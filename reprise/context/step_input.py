@@ -52,7 +52,7 @@ def read_orders(step: Step, workflow: Workflow, agents: "tuple[AgentDefinition, 
     earlier = [other for other in workflow.steps if other.order < step.order]
     orders = mode_orders(step, workflow)
     names = used_names(step, agents)
-    orders |= {other.order for other in earlier if other.variable in names}
+    orders |= {other.order for other in earlier if names.intersection(other.variables)}
     return sorted(orders)
 
 
@@ -90,7 +90,9 @@ def mapped_orders(step: Step) -> set[int]:
 
 def sees_request(step: Step, agents: "tuple[AgentDefinition, ...]") -> bool:
     """Answer whether the free-text request can change a step's result."""
-    return bool(agents) or REQUEST_VARIABLE in used_names(step, agents)
+    # What a function takes of its inputs cannot be told, so it sees all of them.
+    is_function = step.type is StepType.FUNCTION
+    return bool(agents) or is_function or REQUEST_VARIABLE in used_names(step, agents)
 
 
 def resolved_input(step: Step, prior: Mapping[int, PriorOutput], *, where: str) -> str:

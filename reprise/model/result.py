@@ -139,6 +139,8 @@ class StepResult(Value):
     """The model that answered, or the heuristic's name."""
     notes: tuple[str, ...] = ()
     """What a person should know."""
+    lossy: str | None = None
+    """What JSON could not hold of it; such a result serves its run and is never stored (C12)."""
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     """Small figures for the UI; not read by any step."""
 

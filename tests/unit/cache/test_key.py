@@ -31,6 +31,8 @@ FACTS = KeyFacts(
     tools=({"name": "read", "revision": "1"},),
     toolchain={"ffmpeg": "9"},
     files=(("f1", "d1"),),
+    history=(("1", "analyze", "d3"),),
+    function_fingerprint="c1",
 )
 
 
@@ -92,6 +94,8 @@ MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
     "agent_tools": facts_with(tools=({"name": "read", "revision": "2"},)),
     "toolchain": facts_with(toolchain={"ffmpeg": "8"}),
     "project_file_fingerprint": facts_with(files=(("f1", "d2"),)),
+    "history_digest": facts_with(history=(("1", "analyze", "d4"),)),
+    "function_fingerprint": facts_with(function_fingerprint="c2"),
 }
 
 
@@ -150,7 +154,7 @@ def test_variables_of_different_types_are_different(one: object, other: object) 
 
 
 def test_the_key_is_pinned() -> None:
-    assert cache_key(fields()) == "f1e875ef19c7f46c4ececc6ea6ae98aca4454544904b75299ec1827def78db95"
+    assert cache_key(fields()) == "c8182c702d6c8f97a7973b7a9e1ac09fafc4d14caad1fd186db4202b632e3058"
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:
