@@ -153,7 +153,8 @@ class OwnModules:
         level: int = 0,
     ) -> ModuleType:
         """Import for the user's code: as `__import__` does, with the user's own modules first."""
-        absolute = _absolute(name, globals or {}, level)
+        # Pickles and annotations ask by the name that stands in `sys.modules`.
+        absolute = _absolute(name, globals or {}, level).removeprefix(PREFIX)
         if not self._is_own(absolute, tuple(fromlist or ())):
             if level:
                 message = f"No module named {absolute!r}"

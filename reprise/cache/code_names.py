@@ -3,7 +3,7 @@
 Scopes are Python's: a parameter or a local variable hides a global of the same name, so editing
 an unrelated function of that name is not an edit of this one.
 
-Source: specification C20. Tests: tests/unit/cache/test_code_names.py.
+Source: specification C20. Tests: tests/unit/cache/test_fingerprint.py.
 """
 
 import ast

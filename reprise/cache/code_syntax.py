@@ -5,7 +5,7 @@ supported version of Python, so digests of it may stand in a file. Constants kee
 `True`, `1.0` and `"1"` give four texts.
 
 Source: specification C20; research: hashing source text reruns on comments, not hashing it is
-stale. Tests: tests/unit/cache/test_code_syntax.py.
+stale. Tests: tests/unit/cache/test_fingerprint.py.
 """
 
 import ast

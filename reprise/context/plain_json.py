@@ -10,6 +10,7 @@ Source: specification C12.
 
 import math
 from collections.abc import Mapping
+from numbers import Integral, Rational, Real
 
 from pydantic import JsonValue
 
@@ -78,9 +79,9 @@ def _scalar(value: object, where: str, changes: list[str]) -> JsonValue:
             return value
         case str():
             plain = _text(value, where)
-        case int():
+        case Integral():
             plain = int(value)
-        case float():
+        case Real() if not isinstance(value, Rational):
             plain = float(value)
             if not math.isfinite(plain):
                 message = f"{where} is {plain!r}, which JSON cannot hold"
