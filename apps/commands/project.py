@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from apps.commands.tables import size_text, table
-from apps.instance import open_instance
+from apps.commands.tables import printable, size_text, table
+from apps.instance import open_instance, storage_errors
 from pipelines.definitions import Wiring, now
 from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
@@ -30,10 +30,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
     def report(name: str, change: Change) -> None:
-        print(f"{change.value}  {name}", flush=True)
+        print(f"{change.value}  {printable(name)}", flush=True)
 
     project = ingest.add(arguments.name, [Path(path) for path in arguments.paths], report)
-    with open_instance(wiring.settings) as instance:
+    with open_instance(wiring.settings) as instance, storage_errors("partitions cannot be kept"):
         sync_partitions(instance, wiring.projects)
     files = wiring.projects.files(project.id)
     print(f"project {project.name}: {len(files)} file{'s' if len(files) != 1 else ''}")
@@ -84,10 +84,10 @@ def _remove(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> in
     if arguments.files:
         ingest.remove_files(arguments.name, arguments.files)
         for name in arguments.files:
-            print(f"removed  {name}")
+            print(f"removed  {printable(name)}")
     else:
         ingest.remove_project(arguments.name)
         print(f"removed  project {arguments.name}")
-    with open_instance(wiring.settings) as instance:
+    with open_instance(wiring.settings) as instance, storage_errors("partitions cannot be kept"):
         sync_partitions(instance, wiring.projects)
     return 0

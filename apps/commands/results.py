@@ -2,13 +2,16 @@
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from apps.commands.tables import size_text, table
 from pipelines.definitions import Wiring, now
 from pipelines.ingest import Ingest
-from reprise.errors import BadInput, StoreError
-from reprise.model.result import StepRecord
+from reprise.errors import BadInput
+from reprise.model.result import Artifact, StepRecord
+from resources.atomic_file import store_error, write_whole
 from resources.media_kind import media_kind
 from resources.settings import load_settings
 
@@ -22,14 +25,17 @@ def main(arguments: argparse.Namespace) -> int:
         wiring.history.of_step(workflow.id, project.id, step.name, run_id=None)
         for step in workflow.steps
     ]
-    records = [record for record in found if record is not None]
+    # What is older belongs to a project of the same name that was removed.
+    records = [r for r in found if r is not None and r.started_at >= project.created_at]
     if not records:
         message = (
             f"{workflow.id} has no results for project {project.name!r} yet;"
             f" run it with `reprise run {workflow.id} {project.name}`"
         )
         raise BadInput(message)
-    copied = _copy(wiring, records, Path(arguments.copy)) if arguments.copy else []
+    copied: list[Path] = []
+    if arguments.copy is not None:
+        copied = _copy(wiring, records, Path(arguments.copy).expanduser())
     if arguments.json:
         print(json.dumps({"steps": [_step_json(wiring, record) for record in records]}))
         return 0
@@ -76,11 +82,16 @@ def _text(wiring: Wiring, records: list[StepRecord]) -> str:
         if record.output_storage_key is None:
             continue
         parts.append(f"\n{record.label}:")
-        parts += [
-            f"  {a.name} ({size_text(a.size_bytes)})  {wiring.objects.url(a.storage_key)}"
-            for a in record.artifacts
-        ]
+        parts += [f"  {_place(wiring, artifact)}" for artifact in record.artifacts]
+    parts.append("\noutputs of all steps: `--json` prints them, `--copy DIR` takes them out")
     return "\n".join(parts)
+
+
+def _place(wiring: Wiring, artifact: Artifact) -> str:
+    size = size_text(artifact.size_bytes)
+    if wiring.objects.head(artifact.storage_key) is None:
+        return f"{artifact.name} ({size})  gone from the object store; run the workflow again"
+    return f"{artifact.name} ({size})  {wiring.objects.url(artifact.storage_key)}"
 
 
 def _copy(wiring: Wiring, records: list[StepRecord], folder: Path) -> list[Path]:
@@ -89,9 +100,8 @@ def _copy(wiring: Wiring, records: list[StepRecord], folder: Path) -> list[Path]
         folder.mkdir(parents=True, exist_ok=True)
         for record in records:
             output = folder / f"{record.name}.json"
-            part = output.with_suffix(".part")
-            part.write_text(json.dumps(_output(wiring, record), indent=2, ensure_ascii=False))
-            part.replace(output)
+            text = json.dumps(_output(wiring, record), indent=2, ensure_ascii=False)
+            write_whole(output, partial(_write, data=text.encode()))
             copied.append(output)
             for artifact in record.artifacts:
                 plain = folder / artifact.name
@@ -99,6 +109,9 @@ def _copy(wiring: Wiring, records: list[StepRecord], folder: Path) -> list[Path]
                 wiring.objects.fetch(artifact.storage_key, target)
                 copied.append(target)
     except OSError as error:
-        message = f"{folder} cannot be written: {error.strerror or error}"
-        raise StoreError(message) from error
+        raise store_error(error, f"{str(folder)!r}") from error
     return copied
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    stream.write(data)

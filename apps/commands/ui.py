@@ -14,7 +14,7 @@ from types import FrameType
 
 from apps.instance import instance_home, open_instance
 from apps.launch import end_abandoned_runs
-from apps.ui_servers import UiServers, end_orphaned_runs
+from apps.ui_servers import ServerEnded, UiServers, end_orphaned_runs
 from pipelines.definitions import Wiring
 from pipelines.partitions import sync_partitions
 from reprise.errors import BadInput
@@ -49,6 +49,9 @@ def main(arguments: argparse.Namespace) -> int:
                 servers.start()
                 print(f"{servers.address} (Ctrl-C stops it)", flush=True)
                 servers.watch()
+            except ServerEnded:
+                servers.stop(instance)
+                raise
             except KeyboardInterrupt:
                 print("stopping …", file=sys.stderr, flush=True)
                 servers.stop(instance)
