@@ -214,7 +214,7 @@ class Wiring:
             default_provider=self.settings.provider,
             clock=now,
             functions=self.functions,
-            scratch=self.scratch.path,
+            scratch=lambda: self.scratch.path,
         )
 
     @cached_property

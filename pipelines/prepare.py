@@ -69,6 +69,7 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
         resolved_input=resolved_input(step, by_mode, where=run.where),
         user_request=request,
         prior=prior,
+        prior_digests={order: run.history[order].body_digest for order in prior},
         variables=variables,
         agents=agents,
         files=tuple(services.projects.files(run.project_id)),

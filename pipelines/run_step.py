@@ -7,8 +7,9 @@ Source: specification C5 to C10, C23, D4.
 """
 
 import logging
-import tempfile
+import shutil
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,8 +22,7 @@ from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
 from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
-from reprise.canonical import NotCanonical
-from reprise.errors import Cancelled, RepriseError
+from reprise.errors import Cancelled
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 from reprise.ports import Lookup
 
@@ -40,8 +40,8 @@ def run_step(run: StepRun, services: Services) -> StepOutcome:
     if stopped_by is not None:
         answer = _stopped(stopped_by)
     else:
-        with _workdir(services.scratch) as workdir:
-            answer = _Attempt(run, services, prepare_step(run, services, workdir)).answer()
+        workdir = services.scratch() / f"step-{uuid.uuid4().hex}"
+        answer = _Attempt(run, services, prepare_step(run, services, workdir)).answer()
     return StepOutcome(
         result=answer.result,
         cache_key=answer.cache_key,
@@ -104,7 +104,8 @@ class _Attempt:
         return _Answer(result, looked, key, len(self._context.resolved_input))
 
     def _execute(self) -> StepResult:
-        result = self._identified.executor.execute(self._context)
+        with _folder(self._context.workdir):
+            result = self._identified.executor.execute(self._context)
         if self._run.cancelled():
             message = f"{self._run.where} was stopped"
             raise Cancelled(message)
@@ -127,12 +128,15 @@ class _Attempt:
         return self._run.cache_mode in (RunCacheMode.USE, RunCacheMode.REFRESH)
 
     def _keep_texts(self) -> None:
-        """Keep the texts of the key that a person may want to compare later."""
-        if not self._may_write:
+        """Keep the texts of the key that a person may want to compare later; a fault keeps none."""
+        if not self._may_write or not self._services.cache.enabled:
             return
-        for name, text in (self._identified.fields or {}).items():
-            if name in TEXT_FIELDS and text is not None:
-                self._services.bodies.put(self._run.project_id, text)
+        try:
+            for name, text in (self._identified.fields or {}).items():
+                if name in TEXT_FIELDS and text is not None:
+                    self._services.bodies.put(self._run.project_id, text)
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
+            logger.warning("step cache: texts of %s are not kept: %s", self._run.where, error)
 
     def _store(
         self, identity: StepIdentity, result: StepResult, cost: StepCost
@@ -152,16 +156,17 @@ class _Attempt:
         try:
             files = tuple(self._services.projects.files(self._run.project_id))
             return self._identified.executor.key_facts(replace(self._context, files=files))
-        except (RepriseError, NotCanonical) as error:
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             # The result is there; what it would be stored under is not (specification C7, C23).
             logger.warning("step cache: %s is not stored: %s", self._run.where, error)
             return None
 
 
 @contextmanager
-def _workdir(scratch: Path) -> Iterator[Path]:
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        prefix="step-", dir=scratch, ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+def _folder(path: Path) -> Iterator[None]:
+    """Have a folder while a step executes; a hit needs none."""
+    path.mkdir(parents=True, mode=0o700)
+    try:
+        yield
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

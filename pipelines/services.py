@@ -60,9 +60,8 @@ class Services:
     default_provider: str
     clock: Callable[[], datetime]
     functions: FunctionLoader
-    scratch: Path
-    """Folder for work in progress; each step gets a folder of its own in it, removed when it
-    ends."""
+    scratch: Callable[[], Path]
+    """Folder for work in progress, made when first asked for; each step has its own in it."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,8 @@ class StepContext:
     user_request: str
     prior: Mapping[int, PriorOutput]
     """Outputs of the earlier steps that it reads, by order."""
+    prior_digests: Mapping[int, str]
+    """Digests of these outputs, by order."""
     variables: Mapping[str, JsonValue]
     """The variables that it sees, the request apart."""
     agents: tuple[AgentDefinition, ...]
@@ -135,12 +136,29 @@ class StepContext:
             return self.provider
         return self.services.provider(agent.inference_provider_id)
 
+    def prior_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return what tells the prior outputs apart as values, by order (specification C2).
+
+        The input text does not: it may hold a part of them alone, a text and an object may print
+        alike, and it is silent on who gave them.
+        """
+        return tuple(
+            (
+                str(order),
+                item.label,
+                self.prior_digests[order],
+                item.type,
+                *(() if item.agent_type is None else (item.agent_type,)),
+            )
+            for order, item in sorted(self.prior.items())
+        )
+
     def agent_facts(self) -> KeyFacts:
         """Return what the answers of the step's agents depend on (specification C2)."""
         reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
+        providers = [self.provider_of(agent).identity() for agent in self.agents]
         identities = [
-            {**self.provider_of(agent).identity().model_dump(mode="json"), "loop": LOOP_REVISION}
-            for agent in self.agents
+            {**identity.model_dump(mode="json"), "loop": LOOP_REVISION} for identity in providers
         ]
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
         return KeyFacts(
@@ -148,6 +166,7 @@ class StepContext:
             providers=tuple(identities),
             tools=tool_facts(groups),
             files=file_rows(self.files) if reads_project else None,
+            history=self.prior_rows() if any(item.reads_values for item in providers) else None,
         )
 
     def agent_inputs(

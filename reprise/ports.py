@@ -714,6 +714,9 @@ class ProviderIdentity(Value):
     """Model that answers when the agent names none."""
     revision: str = ""
     """Revision of the rules, for a deterministic provider."""
+    reads_values: bool = True
+    """True when its answers may depend on a request's `inputs`, not on what the model is shown
+    alone; what they hold is part of the key then."""
 
 
 class ModelProvider(Protocol):

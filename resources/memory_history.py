@@ -41,11 +41,13 @@ class MemoryHistory:
     ) -> StepRecord | None:
         """Return a step's newest record that gave a result; see `HistoryStore`."""
         step = (workflow_id, project_id, name)
-        for record in reversed(self._snapshot()):
+        with self._lock:
+            records = list(self._records)
+        for record in reversed(records):
             is_of_run = run_id is None or record.run_id == run_id
             is_of_step = (record.workflow_id, record.project_id, record.name) == step
             if is_of_run and is_of_step and record.status in _GAVE_A_RESULT:
-                return record
+                return record.model_copy(deep=True)
         return None
 
     def runs_like(self, prefix: str) -> Sequence[str]:

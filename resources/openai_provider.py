@@ -93,6 +93,7 @@ class OpenAICompatibleProvider:
             endpoint=_without_credentials(self._base_url),
             model=self._model,
             revision=flags,
+            reads_values=False,
         )
 
     def close(self) -> None:

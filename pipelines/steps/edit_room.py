@@ -22,8 +22,9 @@ class EditRoomExecutor:
     """Asks the room's agents in speaking order; each sees what those before it said."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return agents, providers and tools, and the project's files where one can read them."""
-        return context.agent_facts()
+        """Return agents, providers and tools, the outputs read, files where one can read them."""
+        # The analysis is taken as a value, whatever the input text holds of it.
+        return context.agent_facts().model_copy(update={"history": context.prior_rows()})
 
     def execute(self, context: StepContext) -> StepResult:
         """Agree on an edit.
@@ -54,8 +55,9 @@ class EditRoomExecutor:
             notes += answer.notes
             model = answer.model
             said.append(
+                # No order of the workflow: where the room stands in it is not in its key.
                 PriorOutput(
-                    order=context.step.order,
+                    order=0,
                     label=agent.id,
                     type=StepType.AGENT.value,
                     agent_type=agent.agent_type,

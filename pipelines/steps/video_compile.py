@@ -24,8 +24,11 @@ class VideoCompileExecutor:
     """Renders what was decided; it decides nothing itself."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
-        """Return the renderer's toolchain; the analysis that it reads has the sources' digests."""
-        return KeyFacts(toolchain=dict(context.services.renderer.toolchain()))
+        """Return the renderer's toolchain, and what it reads; that has the sources' digests."""
+        # Decision and analysis are taken as values, whatever the input text holds of them.
+        return KeyFacts(
+            toolchain=dict(context.services.renderer.toolchain()), history=context.prior_rows()
+        )
 
     def execute(self, context: StepContext) -> StepResult:
         """Render the film.

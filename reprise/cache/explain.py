@@ -67,6 +67,8 @@ def explained_digests(
     digests = {name: field_digest(value) for name, value in fields.items()}
     for step, digest in read.items():
         digests[f"resolved_input{PART}{step}"] = digest
+    for order, label, *rest in facts.history or ():
+        digests[f"history_digest{PART}step {order} ({label})"] = sha256_hex("\n".join(rest))
     for row in facts.files or ():
         name, digest = files.get(row[0], (row[0], ""))
         digests[f"project_file_fingerprint{PART}{name}"] = sha256_hex("\n".join((*row, digest)))
@@ -84,6 +86,9 @@ def explain_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[
         parts.setdefault(field, [])
         if part:
             parts[field].append(_part(part, name in before, name in now))
+    if parts.get("history_digest") == parts.get("resolved_input"):
+        # The same outputs, once as values and once as text.
+        parts.pop("history_digest", None)
     return tuple(
         FieldChange(
             field=field,

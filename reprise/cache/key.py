@@ -8,6 +8,7 @@ digest in tests/unit/cache/test_key.py reminds.
 Source: specification C1 to C4, C23.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
@@ -18,7 +19,7 @@ from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.workflow import Step, StepType
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
@@ -53,7 +54,8 @@ class KeyFacts(Value):
     files: tuple[tuple[str, ...], ...] | None = None
     """What it sees of the project's files; null when it sees none."""
     history: tuple[tuple[str, ...], ...] | None = None
-    """Prior outputs that it reads as values, not as text: order, label, digest of the output."""
+    """Prior outputs that it reads as values, not as text: order, label, digest of the output, and
+    where it can see that, who gave them."""
     function_fingerprint: str | None = None
     """Fingerprint of a Function step's code (reprise/cache/fingerprint.py)."""
 
@@ -142,7 +144,7 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
         "agent_definition_id": canonical_json([agent.id for agent in agents]),
         "agent_system_prompt": canonical_json([agent.system_prompt for agent in agents]),
         "agent_output_schema_name": canonical_json([agent.output_schema_name for agent in agents]),
-        "agent_output_schema": canonical_json([agent.output_schema for agent in agents]),
+        "agent_output_schema": _in_order([agent.output_schema for agent in agents]),
         "agent_assigned_skills": canonical_json([list(a.assigned_skills) for a in agents]),
         "agent_inference_provider_id": canonical_json(list(facts.providers)),
         "agent_model_parameters": canonical_json(
@@ -153,3 +155,9 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
         ),
         "agent_tools": canonical_json(list(facts.tools)),
     }
+
+
+def _in_order(value: JsonValue) -> str:
+    """Return a value's JSON with its keys as they stand: a model is shown them in that order."""
+    canonical_json(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

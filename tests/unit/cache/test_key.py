@@ -153,8 +153,16 @@ def test_variables_of_different_types_are_different(one: object, other: object) 
     assert cache_key(fields(variables={"a": one})) != cache_key(fields(variables={"a": other}))
 
 
+def test_the_order_of_a_schemas_properties_is_in_the_key() -> None:
+    # A model is shown them in that order, and writes them in it.
+    one = agent_with(output_schema={"properties": {"a": {}, "b": {}}})
+    other = agent_with(output_schema={"properties": {"b": {}, "a": {}}})
+
+    assert cache_key(one()) != cache_key(other())
+
+
 def test_the_key_is_pinned() -> None:
-    assert cache_key(fields()) == "c8182c702d6c8f97a7973b7a9e1ac09fafc4d14caad1fd186db4202b632e3058"
+    assert cache_key(fields()) == "bfbef09eb9038a2ec9fa64c084342870c78baf822dd30681a87a76e3383fc7fc"
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:
