@@ -27,12 +27,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the expected files under tests/golden; read the difference before a commit",
     )
+    parser.addoption(
+        "--same-answers",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="with --update-golden: executors whose code changed and whose answers did not",
+    )
 
 
 @pytest.fixture(scope="session")
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are rewritten instead of compared."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def same_answers(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Executors whose code changed and whose answers did not, as the caller says."""
+    return tuple(request.config.getoption("--same-answers"))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
