@@ -7,7 +7,7 @@ run is unknown until then: its input is not there yet, and may come out as it wa
 Source: specification C18.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -37,7 +37,7 @@ class Forecast(StrEnum):
     HIT = "hit"
     RUN = "run"
     UNKNOWN = "unknown"
-    """It reads a step that will run."""
+    """It reads a step that will run, or asks what one asks."""
     SKIP = "skip"
     """An earlier step's result stops the workflow."""
 
@@ -74,6 +74,8 @@ class _State:
     values: dict[str, JsonValue] = field(default_factory=dict)
     open: set[int] = field(default_factory=set)
     """Orders whose outputs are not known yet."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Cache key → order of the step that will execute it."""
 
 
 class _PlannedBodies(Bodies):
@@ -126,7 +128,7 @@ def _plan_step(asked: PlanRequest, step: Step, services: Services, state: _State
         return _planned(
             asked, step, services, Forecast.SKIP, Lookup(reason=CacheReason.SKIPPED, detail=detail)
         )
-    forecast, looked = _forecast(asked, step, services, state)
+    forecast, looked = _forecast(_ask(asked, step, state), services, state)
     if forecast is Forecast.HIT and looked.result is not None:
         _remember(step, looked.result, state)
     else:
@@ -134,30 +136,30 @@ def _plan_step(asked: PlanRequest, step: Step, services: Services, state: _State
     return _planned(asked, step, services, forecast, looked)
 
 
-def _forecast(
-    asked: PlanRequest, step: Step, services: Services, state: _State
-) -> tuple[Forecast, Lookup]:
-    mode = asked.steps.get(step.order, asked.cache)
-    agents = step_agents(step, services.agents)
-    verdict = cache_verdict(step, agents)
-    if not verdict.cacheable:
-        return Forecast.RUN, Lookup(reason=CacheReason.POLICY, detail=verdict.reason)
-    if mode in (RunCacheMode.REFRESH, RunCacheMode.BYPASS):
-        return Forecast.RUN, Lookup(reason=CacheReason(mode.value), detail=f"asked for: {mode}")
-    waits = [order for order in read_orders(step, asked.workflow, agents) if order in state.open]
-    if waits:
-        names = ", ".join(f"{order} ({asked.workflow.step(order).label})" for order in waits)
-        detail = f"until step {names} has run"
-        return Forecast.UNKNOWN, Lookup(reason=CacheReason.FIELD_CHANGED, detail=detail)
-    run = StepRun(
+def _ask(asked: PlanRequest, step: Step, state: _State) -> StepRun:
+    return StepRun(
         workflow=asked.workflow,
         step=step,
         project_id=asked.project_id,
         run_id="plan",
         history=state.history,
-        cache_mode=mode,
+        cache_mode=asked.steps.get(step.order, asked.cache),
         provider_id=asked.provider_id,
     )
+
+
+def _forecast(run: StepRun, services: Services, state: _State) -> tuple[Forecast, Lookup]:
+    gates = [order for order in _gates(run) if order in state.open]
+    if gates:
+        return _until(run, gates)
+    agents = step_agents(run.step, services.agents)
+    verdict = cache_verdict(run.step, agents)
+    if not verdict.cacheable:
+        return Forecast.RUN, Lookup(reason=CacheReason.POLICY, detail=verdict.reason)
+    waits = [o for o in read_orders(run.step, run.workflow, agents) if o in state.open]
+    if waits:
+        told = _told(run)
+        return _until(run, waits) if told is None else (Forecast.RUN, told)
     try:
         identified = identify_step(run, prepare_step(run, services, NOT_USED))
     except RepriseError as error:
@@ -167,8 +169,39 @@ def _forecast(
     if identified.identity is None:
         refusal = identified.refusal or Lookup(reason=CacheReason.POLICY)
         return Forecast.RUN, refusal
-    looked = services.cache.lookup(identified.identity, read_only=True)
-    return (Forecast.HIT if looked.is_hit else Forecast.RUN), looked
+    key = identified.identity.cache_key
+    twin = state.asked.get(key)
+    if run.cache_mode in (RunCacheMode.USE, RunCacheMode.READONLY) and twin is not None:
+        return _until(run, [twin])
+    looked = _told(run) or services.cache.lookup(identified.identity, read_only=True)
+    if looked.is_hit:
+        return Forecast.HIT, looked
+    if run.cache_mode in (RunCacheMode.USE, RunCacheMode.REFRESH):
+        state.asked.setdefault(key, run.step.order)
+    return Forecast.RUN, looked
+
+
+def _gates(run: StepRun) -> list[int]:
+    """Return the earlier steps that may stop the workflow."""
+    return [
+        other.order
+        for other in run.workflow.steps
+        if other.order < run.step.order and other.function is not None and other.function.stops
+    ]
+
+
+def _until(run: StepRun, orders: Sequence[int]) -> tuple[Forecast, Lookup]:
+    names = ", ".join(f"{order} ({run.workflow.step(order).label})" for order in orders)
+    detail = f"until step {names} has run"
+    return Forecast.UNKNOWN, Lookup(reason=CacheReason.FIELD_CHANGED, detail=detail)
+
+
+def _told(run: StepRun) -> Lookup | None:
+    """Return the answer when the run does not look up."""
+    if run.cache_mode not in (RunCacheMode.REFRESH, RunCacheMode.BYPASS):
+        return None
+    reason = CacheReason(run.cache_mode.value)
+    return Lookup(reason=reason, detail=f"asked for: {run.cache_mode}")
 
 
 def _remember(step: Step, result: StepResult, state: _State) -> None:
