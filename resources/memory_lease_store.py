@@ -44,12 +44,19 @@ class MemoryLeaseStore:
     def renew(self, lease: Lease, *, seconds: float) -> bool:
         """Have it for so long from now; False when it was lost; see `LeaseStore`."""
         with self._lock:
-            return self._extend(lease, self._clock() + seconds)
+            if not self.holds(lease):
+                return False
+            until = self._clock() + seconds
+            self._held[(lease.project_id, lease.cache_key)] = (lease, until)
+        return True
 
     def release(self, lease: Lease) -> None:
         """Give it up; see `LeaseStore`."""
         with self._lock:
-            self._extend(lease, float("-inf"))
+            if self.holds(lease):
+                # Without its holder, or a heartbeat that is under way would bring it back.
+                nobody = lease.model_copy(update={"holder": ""})
+                self._held[(lease.project_id, lease.cache_key)] = (nobody, float("-inf"))
 
     def remaining_seconds(self, project_id: str, cache_key: str) -> float:
         """Return how long the present holder still has it; see `LeaseStore`."""
@@ -61,9 +68,3 @@ class MemoryLeaseStore:
         """Answer whether nobody took it since; see `LeaseStore`."""
         present = self._held.get((lease.project_id, lease.cache_key))
         return present is not None and present[0] == lease
-
-    def _extend(self, lease: Lease, until: float) -> bool:
-        if not self.holds(lease):
-            return False
-        self._held[(lease.project_id, lease.cache_key)] = (lease, until)
-        return True

@@ -215,9 +215,9 @@ class PostgresServer:
 
     def _start(self, connection: Connection) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regnamespace(%s)", (self._schema,))
+            cursor.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self._schema,))
             # IF NOT EXISTS asks for the right to make one even where it is there.
-            if cursor.fetchall()[0][0] is None:
+            if not cursor.fetchall():
                 cursor.execute(f"CREATE SCHEMA {self._schema}")
             cursor.execute(
                 "CREATE TABLE IF NOT EXISTS component "
@@ -226,8 +226,14 @@ class PostgresServer:
 
     def _version(self, connection: Connection) -> int:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT to_regclass(%s)", (f"{self._schema}.component",))
-            if cursor.fetchall()[0][0] is None:
+            # Not `to_regclass`: it answers from a cache that nothing refreshes inside a transaction,
+            # and whoever waited for the lock would make the tables once more.
+            cursor.execute(
+                "SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+                "WHERE nspname = %s AND relname = 'component'",
+                (self._schema,),
+            )
+            if not cursor.fetchall():
                 return 0
             cursor.execute(
                 "SELECT version FROM component WHERE name = %s", (self._tables.component,)

@@ -64,8 +64,9 @@ class SqlLeaseStore:
 
     def release(self, lease: Lease) -> None:
         """Give it up; see `LeaseStore`."""
-        # The row stays, so that the next holder's fence is a higher one.
-        statement = f"UPDATE lease SET renewed_at = 0, expires_at = 0 WHERE {_MINE}"
+        # The row stays, so that the next holder's fence is a higher one; without its holder, or a
+        # heartbeat that is under way would bring it back.
+        statement = f"UPDATE lease SET holder = '', renewed_at = 0, expires_at = 0 WHERE {_MINE}"
         self._database.count(statement, _values(lease))
 
     def remaining_seconds(self, project_id: str, cache_key: str) -> float:

@@ -40,4 +40,6 @@ def entry(name: str = "a", *, created_at: datetime = NOW, **changes: object) -> 
         usage=Usage(input_uncached=1200, output=300, calls=2, cost_micros=4_500),
         seconds=12.75,
     )
+    if "payload" in changes:
+        changes.setdefault("payload_digest", sha256_hex(str(changes["payload"])))
     return CacheEntry.model_validate({**plain.model_dump(), **changes})

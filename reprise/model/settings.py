@@ -22,3 +22,17 @@ class StepCacheSettings(Value):
     """Longest wait for the database on a store."""
     head_deadline_seconds: float = Field(default=1.0, gt=0)
     """Longest wait for the object store on a HEAD."""
+    payload_deadline_seconds: float = Field(default=5.0, gt=0)
+    """Longest wait for the object store on a payload that is kept there."""
+    inline_bytes_max: int = Field(default=64 * 1024, ge=0)
+    """Larger payloads go to the object store, in bytes."""
+    project_size_bytes_max: int = Field(default=10 * 2**30, gt=0)
+    """Most bytes of payloads that one project keeps; the least recently used go first."""
+    project_rows_max: int = Field(default=200_000, gt=0)
+    """Most entries that one project keeps; the least recently used go first."""
+    single_flight: bool = True
+    """Wait for another execution of the same step instead of paying twice."""
+    lease_seconds: float = Field(default=60.0, gt=0)
+    """After so long without a heartbeat another execution takes over."""
+    heartbeat_seconds: float = Field(default=15.0, gt=0)
+    """How often an execution says that it is alive."""

@@ -367,31 +367,6 @@ def test_a_writer_that_is_killed_leaves_whole_entries_and_no_lock(tmp_path: Path
     assert not (tmp_path / "cache.sqlite.damaged").exists()
 
 
-HAMMER = """
-    import sys
-    from pathlib import Path
-    from resources.sqlite_entry_store import SqliteEntryStore
-    from tests.cache_entries import NOW, entry, key_of
-    store = SqliteEntryStore(Path(sys.argv[1]))
-    sys.stdin.readline()
-    for index in range(50):
-        store.put(entry(f"{sys.argv[2]}-{index}", payload="x" * 22_000))
-        assert store.get("p1", key_of(f"{sys.argv[2]}-{index}"), now=NOW) is not None
-"""
-
-
-def test_eight_processes_that_make_and_fill_a_cache_at_once_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "cache.sqlite"
-    children = [start_python(HAMMER, str(path), str(number)) for number in range(8)]
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    errors = [child.communicate(timeout=120)[1] for child in children]
-    assert errors == [""] * 8
-    assert len(SqliteEntryStore(path)) == 400
-
-
 def test_a_forked_child_uses_connections_of_its_own(tmp_path: Path) -> None:
     store = SqliteEntryStore(tmp_path / "cache.sqlite")
     store.put(entry("parent"))
