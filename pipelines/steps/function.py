@@ -119,7 +119,9 @@ def _inputs(context: StepContext, config: FunctionConfig) -> FunctionInputs:
 
     def open_file(name: str) -> Path:
         file = files[name]
-        return context.local_file(file.storage_key, f"{file.content_digest[:32]}{Path(name).suffix}")
+        return context.local_file(
+            file.storage_key, f"{file.content_digest[:32]}{Path(name).suffix}"
+        )
 
     workdir = context.workdir / "made"
     workdir.mkdir(parents=True, exist_ok=True)
