@@ -7,6 +7,7 @@ changed, everything of the user's own is loaded afresh.
 Source: specification C20; the loading is in resources/own_modules.py.
 """
 
+import functools
 import sys
 import sysconfig
 import threading
@@ -97,8 +98,14 @@ def _text(file: Path) -> str:
 
 
 def _own_sys_path() -> Sequence[Path]:
+    return _own_folders(Path.cwd(), tuple(sys.path))
+
+
+@functools.lru_cache(maxsize=8)
+def _own_folders(here: Path, entries: tuple[str, ...]) -> Sequence[Path]:
+    # Performance: asked for every name that a user's module imports, whenever a step is loaded.
     installed = {Path(path).resolve() for path in sysconfig.get_paths().values()}
-    folders = [Path.cwd(), *(Path(entry).absolute() for entry in sys.path if entry)]
+    folders = [here, *(here / entry for entry in entries if entry)]
     return [
         folder
         for folder in dict.fromkeys(folders)
