@@ -3,11 +3,15 @@
 Source: specification C19.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
+from typing import TypeVar
 
-from reprise.model.cache import EntryFilter, EntryStats, EntrySummary
+from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary
 from reprise.ports import CacheEntry
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 def means(wanted: EntryFilter, entry: CacheEntry) -> bool:
@@ -78,3 +82,20 @@ def stats_of(summaries: Iterable[EntrySummary], *, now: datetime) -> EntryStats:
         oldest_at=min(made, default=None),
         newest_at=max(made, default=None),
     )
+
+
+def victims_of(summaries: Mapping[_Key, EntrySummary], caps: EntryCaps) -> list[_Key]:
+    """Return the keys to evict, the least recently used of each project first; pinned ones stay."""
+    by_project: defaultdict[str, list[_Key]] = defaultdict(list)
+    for key in sorted(summaries, key=lambda key: summaries[key].last_used_at):
+        by_project[summaries[key].project_id].append(key)
+    victims = []
+    for keys in by_project.values():
+        rows, size_bytes = len(keys), sum(summaries[key].size_bytes for key in keys)
+        for key in keys:
+            if rows <= caps.rows_max and size_bytes <= caps.size_bytes_max:
+                break
+            if not summaries[key].pinned:
+                victims.append(key)
+                rows, size_bytes = rows - 1, size_bytes - summaries[key].size_bytes
+    return victims

@@ -6,7 +6,7 @@ Source: specification C12, C13, C15, C17.
 """
 
 import threading
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
 from reprise.ports import CacheEntry, LeaseStore
-from resources.entry_listing import means, size_bytes_of, stats_of, summary_of
+from resources.entry_listing import means, stats_of, summary_of, victims_of
 
 TOMBSTONE_DAYS = 30
 TOMBSTONES_PER_ENTRY_MAX = 8
@@ -163,7 +163,8 @@ class MemoryEntryStore:
             for key in expired[:rows_max]:
                 self._bury(key, CacheReason.EXPIRED, latest)
             gone = min(len(expired), rows_max)
-            for key in self._over_caps()[: rows_max - gone]:
+            summaries = {key: kept.summary() for key, kept in self._kept.items()}
+            for key in victims_of(summaries, self._caps)[: rows_max - gone]:
                 self._bury(key, CacheReason.EVICTED, latest)
                 gone += 1
             for key in [key for key, grave in self._graves.items() if self._is_old(grave)]:
@@ -229,22 +230,6 @@ class MemoryEntryStore:
         if self._latest is None or now > self._latest:
             self._latest = now
         return self._latest
-
-    def _over_caps(self) -> list[_Key]:
-        """Return the keys to evict, the least recently used of each project first."""
-        by_project: defaultdict[str, list[_Key]] = defaultdict(list)
-        for key in sorted(self._kept, key=lambda key: self._kept[key].last_used_at):
-            by_project[key[0]].append(key)
-        victims = []
-        for keys in by_project.values():
-            rows, size = len(keys), sum(size_bytes_of(self._kept[key].entry) for key in keys)
-            for key in keys:
-                if rows <= self._caps.rows_max and size <= self._caps.size_bytes_max:
-                    break
-                if not self._kept[key].pinned:
-                    victims.append(key)
-                    rows, size = rows - 1, size - size_bytes_of(self._kept[key].entry)
-        return victims
 
     def _is_old(self, grave: _Grave) -> bool:
         if self._latest is None or grave.gone_at is None:

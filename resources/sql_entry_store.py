@@ -10,18 +10,14 @@ Source: specification C4, C11, C13, C15, C16, C17, C19, C24.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
-
-import orjson
-from pydantic import TypeAdapter, ValidationError
 
 from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
-from reprise.model.result import Artifact, CacheReason, Usage
+from reprise.model.result import CacheReason
 from reprise.ports import CacheEntry
-from resources.entry_listing import size_bytes_of
 from resources.entry_uses import EntryUses
 from resources.micros import from_micros, to_micros
 from resources.sql_database import Dialect, SqlDatabase, SqlSession, marks
+from resources.sql_entry_rows import NAMES, SUMMARY_NAMES, entry_of, row_of, summary_from
 
 TOMBSTONE_DAYS = 30
 BATCH_ROWS = 500
@@ -32,14 +28,9 @@ USES_ROWS = 200
 _TOMBSTONE_MICROS = TOMBSTONE_DAYS * 24 * 3600 * 1_000_000
 _LEASE_KEPT_MICROS = 24 * 3600 * 1_000_000
 
-_NAMES = (
-    *("project_id", "cache_key", "schema_version", "workflow_id", "step_label", "step_type"),
-    *("agent_id", "run_id", "created_at", "expires_at", "payload_digest", "payload_key"),
-    *("payload_bytes", "artifacts", "field_digests", "usage", "seconds", "payload"),
-)
-_COLUMNS = ", ".join(_NAMES)
+_COLUMNS = ", ".join(NAMES)
 _STORED = f"{_COLUMNS}, size_bytes, last_used_at"
-_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in (*_NAMES[2:], "size_bytes"))
+_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in (*NAMES[2:], "size_bytes"))
 # Counts begin anew: another result answers from now on.
 _ON_CONFLICT = f"""
     ON CONFLICT (project_id, cache_key) DO UPDATE SET
@@ -57,7 +48,7 @@ _GET = f"""
     WHERE {_ONE} AND (expires_at > ? OR pinned = 1)
 """
 _WITHOUT_PAYLOAD = {"payload_key": "NULL", "payload_bytes": "NULL", "payload": "''"}
-_BARE_COLUMNS = ", ".join(_WITHOUT_PAYLOAD.get(name, name) for name in _NAMES)
+_BARE_COLUMNS = ", ".join(_WITHOUT_PAYLOAD.get(name, name) for name in NAMES)
 _NEAREST = f"""
     SELECT {_BARE_COLUMNS} FROM entry
     WHERE project_id = ? AND workflow_id = ? AND step_label = ?
@@ -74,20 +65,13 @@ _USED = """
         WHEN v.column3 > entry.last_used_at THEN v.column3 ELSE entry.last_used_at END
     FROM (VALUES {marks}) AS v WHERE entry.id = v.column1
 """
-_SUMMARY_NAMES = (
-    *("project_id", "cache_key", "workflow_id", "step_label", "step_type", "agent_id", "run_id"),
-    *("created_at", "expires_at", "last_used_at", "hits", "pinned", "size_bytes", "usage"),
-    "seconds",
-)
-_SUMMARY_COLUMNS = ", ".join(_SUMMARY_NAMES)
+_SUMMARY_COLUMNS = ", ".join(SUMMARY_NAMES)
 _STATS = """
     SELECT count(*), coalesce(sum(size_bytes), 0), coalesce(sum(hits), 0), coalesce(sum(pinned), 0),
         coalesce(sum(CASE WHEN expires_at <= ? AND pinned = 0 THEN 1 ELSE 0 END), 0),
         count(DISTINCT project_id), min(created_at), max(created_at)
     FROM entry
 """
-
-_ARTIFACTS = TypeAdapter(tuple[Artifact, ...])
 
 
 class SqlEntryStore:
@@ -113,8 +97,8 @@ class SqlEntryStore:
         if not rows:
             return None
         try:
-            entry = _entry(rows[0][:-2])
-        except (ValidationError, orjson.JSONDecodeError):
+            entry = entry_of(rows[0][:-2])
+        except ValueError:
             # Edited by hand or by a stray program; nothing is run by reading it.
             self.delete(project_id, cache_key, reason=CacheReason.PAYLOAD_DAMAGED, now=now)
             return None
@@ -124,7 +108,7 @@ class SqlEntryStore:
 
     def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
         """Insert or replace an entry; see `EntryStore`."""
-        row = _row(entry)
+        row = row_of(entry)
         if lease is None:
             self._database.count(_UPSERT, row, write=True)
             return True
@@ -158,7 +142,7 @@ class SqlEntryStore:
     def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
         """Return the newest entry of a step, without its payload; see `EntryStore`."""
         rows = self._database.rows(_NEAREST, (project_id, workflow_id, step_label))
-        return _entry(rows[0]) if rows else None
+        return entry_of(rows[0]) if rows else None
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove entries that expired or are over the caps, and tombstones older than 30 days."""
@@ -198,7 +182,7 @@ class SqlEntryStore:
             rows = self._database.rows(
                 f"SELECT id, {_SUMMARY_COLUMNS} FROM entry WHERE id IN {marks(len(batch))}", batch
             )
-            found = {row[0]: _summary(row[1:]) for row in rows}
+            found = {row[0]: summary_from(row[1:]) for row in rows}
             yield from (found[row_id] for row_id in batch if row_id in found)
 
     def invalidate(self, wanted: EntryFilter, *, now: datetime) -> int:
@@ -351,51 +335,3 @@ def _condition(wanted: EntryFilter, dialect: Dialect) -> tuple[str, list[object]
         parts.append(("created_at >= ?", [to_micros(wanted.newer_than)]))
     where = " AND ".join(test for test, _ in parts) or "1 = 1"
     return where, [value for _, values in parts for value in values]
-
-
-def _row(entry: CacheEntry) -> tuple[object, ...]:
-    created_at = to_micros(entry.created_at)
-    return (
-        entry.project_id,
-        entry.cache_key,
-        entry.schema_version,
-        entry.workflow_id,
-        entry.step_label,
-        entry.step_type,
-        entry.agent_id,
-        entry.run_id,
-        created_at,
-        to_micros(entry.expires_at),
-        entry.payload_digest,
-        entry.payload_key,
-        entry.payload_bytes,
-        _ARTIFACTS.dump_json(entry.artifacts).decode() if entry.artifacts else "[]",
-        orjson.dumps(entry.field_digests).decode(),
-        entry.usage.model_dump_json(),
-        entry.seconds,
-        entry.payload,
-        size_bytes_of(entry),
-        created_at,
-    )
-
-
-def _entry(row: Sequence[Any]) -> CacheEntry:
-    values = dict(zip(_NAMES, row, strict=True))
-    values["created_at"] = from_micros(values["created_at"])
-    values["expires_at"] = from_micros(values["expires_at"])
-    for name in ("artifacts", "field_digests", "usage"):
-        values[name] = orjson.loads(values[name])
-    return CacheEntry.model_validate(values)
-
-
-def _summary(row: Sequence[Any]) -> EntrySummary:
-    values = dict(zip(_SUMMARY_NAMES, row, strict=True))
-    for name in ("created_at", "expires_at", "last_used_at"):
-        values[name] = from_micros(values[name])
-    values["pinned"] = bool(values["pinned"])
-    try:
-        values["usage"] = Usage.model_validate_json(values["usage"])
-    except ValidationError:
-        # Edited by hand; the next look-up removes the row, a listing only shows it.
-        values["usage"] = Usage()
-    return EntrySummary.model_validate(values)

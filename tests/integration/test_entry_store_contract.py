@@ -18,12 +18,39 @@ from resources.memory_object_store import MemoryObjectStore
 from resources.payload_offload import PayloadOffload
 from resources.postgres_entry_store import PostgresEntryStore
 from resources.sqlite_entry_store import SqliteEntryStore
+from resources.user_entry_store import UserEntryStore
 from tests.cache_entries import DAY, HOUR, NOW, WEEK, entry, key_of
 from tests.postgres_server import PostgresTestServer
+
+
+class UserStore:
+    """A store of a user's own that offers all that `UserEntryStore` can use."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def get(self, key: str) -> bytes | None:
+        value = self.values.get(key)
+        return None if value is None else value.encode()
+
+    def set(self, key: str, value: str) -> None:
+        assert isinstance(value, str)
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values.pop(key, None)
+
+    def keys(self) -> list[str]:
+        return list(self.values)
+
+    def clear(self) -> None:
+        self.values.clear()
+
 
 STORES: dict[str, Callable[[Path, EntryCaps], EntryStore]] = {
     "memory": lambda _, caps: MemoryEntryStore(capacity=1000, caps=caps),
     "sqlite": lambda folder, caps: SqliteEntryStore(folder / "new" / "cache.sqlite", caps=caps),
+    "user": lambda _, caps: UserEntryStore(UserStore(), caps=caps),
     "sqlite-offload": lambda folder, caps: PayloadOffload(
         SqliteEntryStore(folder / "cache.sqlite", caps=caps),
         MemoryObjectStore(),
