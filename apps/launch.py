@@ -132,7 +132,7 @@ class Launcher:
                 job,
                 run_id=run_id,
                 run_config=_run_config(launch),
-                tags=_tags(launch, self._wiring.services.scratch),
+                tags=_tags(launch, self._wiring.scratch.path),
                 remote_job_origin=job_origin(job.name),
             )
         events = _Events(launch, run_id, self._wiring.history, progress)

@@ -27,23 +27,30 @@ from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
 from pipelines.steps import EXECUTORS
 from reprise.cache.lookup import StepCache
+from reprise.cache.single_flight import Alone, Flights
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, StoreError, StoreUnusable, UnknownName
+from reprise.model.cache import EntryCaps
 from reprise.model.workflow import Workflow
 from reprise.ports import (
     EntryStore,
     FilmRenderer,
     FunctionLoader,
     HistoryStore,
+    LeaseStore,
     ModelProvider,
-    ObjectInfo,
     ObjectStore,
     ProjectRegistry,
     SpeechRecognizer,
     VideoAnalyzer,
 )
-from resources.breaker import BreakerEntryStore, CircuitBreaker
-from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
+from resources.breaker import (
+    BreakerEntryStore,
+    BreakerLeaseStore,
+    BreakerObjectStore,
+    CircuitBreaker,
+)
+from resources.deadline import DeadlineEntryStore, DeadlineLeaseStore, DeadlineObjectStore
 from resources.definition_files import Definitions, load_definitions
 from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.ffmpeg import FfmpegLocator
@@ -53,18 +60,25 @@ from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
 from resources.memory_entry_store import MemoryEntryStore
 from resources.openai_provider import OpenAICompatibleProvider
+from resources.payload_offload import PayloadOffload
+from resources.postgres_entry_store import PostgresEntryStore
+from resources.postgres_lease_store import PostgresLeaseStore
 from resources.python_functions import PythonFunctions, function_folders
 from resources.s3_object_store import S3ObjectStore
 from resources.scratch_folder import ScratchFolder
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
+from resources.single_flight import SingleFlight
 from resources.speech_model import SpeechModelLocator
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
+from resources.sqlite_lease_store import SqliteLeaseStore
 from resources.sqlite_projects import SqliteProjectRegistry
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
+
+CACHE_FILE = "step-cache.db"
 
 
 class Wiring:
@@ -103,8 +117,29 @@ class Wiring:
 
     @cached_property
     def entries(self) -> EntryStore:
-        """The cache's entries."""
-        return SqliteEntryStore(self.home / "step-cache.db")
+        """The cache's entries, for people's commands: without deadlines."""
+        knobs = self.settings.step_cache
+        return PayloadOffload(
+            self._entry_rows, self.objects, inline_bytes_max=knobs.inline_bytes_max
+        )
+
+    @cached_property
+    def _entry_rows(self) -> EntryStore:
+        knobs = self.settings.step_cache
+        caps = EntryCaps(
+            size_bytes_max=knobs.project_size_bytes_max, rows_max=knobs.project_rows_max
+        )
+        url = self.settings.database.url
+        if url is not None:
+            return PostgresEntryStore(url.get_secret_value(), caps=caps)
+        return SqliteEntryStore(self.home / CACHE_FILE, caps=caps)
+
+    @cached_property
+    def _leases(self) -> LeaseStore:
+        url = self.settings.database.url
+        if url is not None:
+            return PostgresLeaseStore(url.get_secret_value())
+        return SqliteLeaseStore(self.home / CACHE_FILE)
 
     @cached_property
     def history(self) -> HistoryStore:
@@ -123,41 +158,58 @@ class Wiring:
         A store that cannot be used turns the cache off, with one warning (specification C13, C15).
         """
         knobs = self.settings.step_cache
-        entries = self._usable_entries() if knobs.enabled else MemoryEntryStore()
-        if entries is None:
-            entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
-        return StepCache(
-            BreakerEntryStore(
-                DeadlineEntryStore(
-                    entries,
-                    lookup_seconds=knobs.lookup_deadline_seconds,
-                    store_seconds=knobs.store_deadline_seconds,
-                ),
-                CircuitBreaker("the step cache's store"),
-            ),
-            self._artifact_head,
-            knobs,
-            now,
-        )
-
-    def _usable_entries(self) -> EntryStore | None:
+        if not knobs.enabled:
+            return StepCache(MemoryEntryStore(), self._cache_objects.head, knobs, now)
         try:
+            entries: EntryStore = PayloadOffload(
+                BreakerEntryStore(
+                    DeadlineEntryStore(
+                        self._entry_rows,
+                        lookup_seconds=knobs.lookup_deadline_seconds,
+                        store_seconds=knobs.store_deadline_seconds,
+                    ),
+                    self._cache_breaker,
+                ),
+                self._cache_objects,
+                inline_bytes_max=knobs.inline_bytes_max,
+            )
             # An indexed look-up: a file of a newer version is noticed when it is opened.
-            self.entries.tombstone("", "")
+            entries.tombstone("", "")
         except StoreUnusable as error:
             logger.warning("the step cache is off, every step executes: %s", error)
-            return None
+            entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
         except StoreError:
             # Busy or slow for now; deadline and breaker answer for that.
             pass
-        return self.entries
+        return StepCache(entries, self._cache_objects.head, knobs, now)
 
     @cached_property
-    def _artifact_head(self) -> Callable[[str], ObjectInfo | None]:
-        seconds = self.settings.step_cache.head_deadline_seconds
-        objects = DeadlineObjectStore(self.objects, head_seconds=seconds)
-        breaker = CircuitBreaker("the object store")
-        return lambda key: breaker.call(lambda: objects.head(key))
+    def flights(self) -> Flights:
+        """Concurrent executions of one step pay once; each alone where that is switched off."""
+        knobs = self.settings.step_cache
+        if not (knobs.single_flight and self.cache.enabled):
+            return Alone()
+        leases = DeadlineLeaseStore(self._leases, seconds=knobs.store_deadline_seconds)
+        return SingleFlight(
+            BreakerLeaseStore(leases, self._cache_breaker),
+            lease_seconds=knobs.lease_seconds,
+            heartbeat_seconds=knobs.heartbeat_seconds,
+        )
+
+    @cached_property
+    def _cache_breaker(self) -> CircuitBreaker:
+        return CircuitBreaker("the step cache's store")
+
+    @cached_property
+    def _cache_objects(self) -> ObjectStore:
+        """The object store as the cache asks it: in a hurry, and not again while it is down."""
+        knobs = self.settings.step_cache
+        objects = DeadlineObjectStore(
+            self.objects,
+            head_seconds=knobs.head_deadline_seconds,
+            transfer_seconds=knobs.payload_deadline_seconds,
+        )
+        return BreakerObjectStore(objects, CircuitBreaker("the object store"))
 
     @cached_property
     def ffmpeg(self) -> FfmpegLocator:
@@ -205,6 +257,7 @@ class Wiring:
             objects=self.objects,
             bodies=Bodies(self.objects),
             cache=self.cache,
+            flights=self.flights,
             history=self.history,
             projects=self.projects,
             analyzer=self.analyzer,

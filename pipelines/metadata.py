@@ -8,7 +8,7 @@ Source: specification D4, D8.
 
 from collections.abc import Callable, Mapping
 
-from dagster import MetadataValue
+from dagster import MetadataValue, TableRecord
 from dagster._core.definitions.metadata import RawMetadataValue
 
 from pipelines.previews import preview
@@ -26,39 +26,49 @@ def request_metadata(text: str, origin: str) -> Mapping[str, RawMetadataValue]:
 def step_metadata(
     record: StepRecord, result: StepResult, objects: ObjectStore
 ) -> Mapping[str, RawMetadataValue]:
-    """Return what a step's asset shows: the cache's part, costs, artifacts and a preview."""
-    shown: dict[str, RawMetadataValue] = {
-        "status": record.status.value,
-        "from_cache": record.from_cache,
-        "cache_hit": int(record.from_cache),
-        "cache_reason": record.cache_reason.value if record.cache_reason else "none",
-        "cache_detail": record.cache_detail,
-        "cache_key": record.cache_key or "none",
-        "tokens_used": record.usage.tokens,
-        "cached_tokens_saved": record.cached_tokens_saved,
-        "cost_usd": _dollars(record.usage.cost_micros),
-        "cached_cost_usd_saved": _dollars(record.cached_cost_micros_saved),
-        "seconds": round(record.seconds, 3),
-        "cached_seconds_saved": round(record.cached_seconds_saved, 3),
-        "prompt_chars": record.prompt_chars,
-        "model": record.model or "none",
-        "retries": record.retries,
-    }
-    shown |= {f"{name}": value for name, value in result.metadata.items() if _plottable(value)}
+    """Return what a step's asset shows, the most wanted first: what it gave, then what it took."""
+    shown: dict[str, RawMetadataValue] = {"status": record.status.value}
+    if result.skip_reason:
+        shown["skip_reason"] = result.skip_reason
+    shown |= preview(record.type, result.output, objects)
+    shown |= {name: value for name, value in result.metadata.items() if _plottable(value)}
     if record.notes:
         shown["notes"] = MetadataValue.md("\n".join(f"- {note}" for note in record.notes))
     if record.output_storage_key is not None:
         shown["output"] = _link(objects.url, record.output_storage_key)
     if record.artifacts:
-        rows = [
-            f"- `{item.name}` ({item.size_bytes:,} bytes): `{objects.url(item.storage_key)}`"
-            for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]
-        ]
-        shown["artifacts"] = MetadataValue.md("\n".join(rows))
-    picture = preview(record.type, result.output, objects)
-    if picture:
-        shown["preview"] = MetadataValue.md(picture)
-    return shown
+        shown["artifacts"] = MetadataValue.table(
+            [
+                TableRecord(
+                    {
+                        "name": item.name,
+                        "size": f"{item.size_bytes:,} bytes",
+                        "where": objects.url(item.storage_key),
+                    }
+                )
+                for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]
+            ]
+        )
+    return shown | _cache_and_costs(record)
+
+
+def _cache_and_costs(record: StepRecord) -> dict[str, RawMetadataValue]:
+    return {
+        "from_cache": record.from_cache,
+        "cache_reason": record.cache_reason.value if record.cache_reason else "none",
+        "cache_detail": record.cache_detail,
+        "seconds": round(record.seconds, 3),
+        "cached_seconds_saved": round(record.cached_seconds_saved, 3),
+        "model": record.model or "none",
+        "tokens_used": record.usage.tokens,
+        "cached_tokens_saved": record.cached_tokens_saved,
+        "cost_usd": _dollars(record.usage.cost_micros),
+        "cached_cost_usd_saved": _dollars(record.cached_cost_micros_saved),
+        "prompt_chars": record.prompt_chars,
+        "retries": record.retries,
+        "cache_hit": int(record.from_cache),
+        "cache_key": record.cache_key or "none",
+    }
 
 
 def _dollars(micros: int | None) -> RawMetadataValue:

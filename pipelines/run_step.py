@@ -22,7 +22,8 @@ from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
 from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
-from reprise.errors import Cancelled
+from reprise.errors import Cancelled, StoreError
+from reprise.model.cache import Lease
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 from reprise.ports import Lookup
 
@@ -85,18 +86,56 @@ class _Attempt:
             looked = self._identified.refusal or Lookup(reason=CacheReason.POLICY)
             return self._given(self._execute(), looked)
         looked = self._look_up(identity)
-        if looked.result is not None:
-            # This run spent nothing; what the original took is in the entry (specification C10).
-            return self._given(looked.result.model_copy(update={"usage": Usage()}), looked)
+        if looked.result is None and self._run.cache_mode is RunCacheMode.USE:
+            return self._once(identity, looked)
+        return self._hit(looked) if looked.is_hit else self._fresh(identity, looked, None)
+
+    def _once(self, identity: StepIdentity, looked: Lookup) -> _Answer:
+        """Execute under the key's lease, or take what its holder stores meanwhile."""
+
+        def look() -> Lookup | None:
+            again = self._services.cache.lookup(identity)
+            return again if again.is_hit else None
+
+        with self._services.flights.take(
+            identity.project_id,
+            identity.cache_key,
+            look=look,
+            expected_seconds=self._expected_seconds(),
+            cancelled=self._run.cancelled,
+        ) as flight:
+            if flight.found is not None:
+                return self._hit(flight.found)
+            return self._fresh(identity, looked, flight.lease)
+
+    def _hit(self, looked: Lookup) -> _Answer:
+        assert looked.result is not None
+        # This run spent nothing; what the original took is in the entry (specification C10).
+        return self._given(looked.result.model_copy(update={"usage": Usage()}), looked)
+
+    def _fresh(self, identity: StepIdentity, looked: Lookup, lease: Lease | None) -> _Answer:
         self._keep_texts()
         started = time.perf_counter()
         result = self._execute()
-        cost = StepCost(self._run.run_id, time.perf_counter() - started)
+        cost = StepCost(self._run.run_id, time.perf_counter() - started, lease)
         refusal = self._store(identity, result, cost)
         if refusal is not None:
             detail = f"{looked.detail}; not stored: {refusal.value}"
             looked = looked.model_copy(update={"detail": detail})
         return self._given(result, looked)
+
+    def _expected_seconds(self) -> float | None:
+        """Return how long the step took the last time on this project, or None."""
+        run = self._run
+        try:
+            last = self._services.history.of_step(
+                run.workflow.id, run.project_id, run.step.name, run_id=None
+            )
+        except StoreError:
+            return None
+        if last is None:
+            return None
+        return last.cached_seconds_saved if last.from_cache else last.seconds
 
     def _given(self, result: StepResult, looked: Lookup) -> _Answer:
         identity = self._identified.identity

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from reprise.agents.loop import LOOP_REVISION
 from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
+from reprise.cache.single_flight import Flights
 from reprise.context.bodies import Bodies
 from reprise.model.agent import AgentDefinition, ToolGroup
 from reprise.model.project import MediaKind, ProjectFile
@@ -50,6 +51,7 @@ class Services:
     objects: ObjectStore
     bodies: Bodies
     cache: StepCache
+    flights: Flights
     history: HistoryStore
     projects: ProjectRegistry
     analyzer: VideoAnalyzer

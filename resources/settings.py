@@ -40,6 +40,13 @@ class ObjectStoreSettings(_Group):
     """S3 secret."""
 
 
+class DatabaseSettings(_Group):
+    """Where the step cache's rows and leases are. Environment: `REPRISE_DATABASE__…`."""
+
+    url: SecretStr | None = None
+    """`postgresql://user:password@host:port/database`; null takes SQLite files in the home."""
+
+
 class MediaSettings(_Group):
     """ffmpeg and its limits. Environment: `REPRISE_MEDIA__…`."""
 
@@ -110,6 +117,8 @@ class Settings(BaseSettings):
     """Steps of one run that may work at the same time."""
     step_cache: StepCacheSettings = StepCacheSettings()
     """The step-result cache."""
+    database: DatabaseSettings = DatabaseSettings()
+    """Where the step cache's rows and leases are."""
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     """Where files and artifacts are kept."""
     media: MediaSettings = MediaSettings()

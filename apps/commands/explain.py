@@ -30,6 +30,7 @@ MEANINGS: Mapping[CacheReason, str] = {
     CacheReason.STORE_OFF: "the cache was off or its store failed",
     CacheReason.INPUTS_MOVED: "its inputs changed while it ran",
     CacheReason.TOO_LARGE: "its result was too large to keep",
+    CacheReason.SUPERSEDED: "another execution of the same step took over meanwhile",
     CacheReason.SKIPPED: "it was skipped",
 }
 """Each reason, for people; tests/unit/apps/test_explain.py checks that none is missing."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from reprise.cache.explain import changes_text, explain_changes
 from reprise.cache.key import SCHEMA_VERSION
 from reprise.canonical import NotCanonical, canonical_json, sha256_hex
+from reprise.model.cache import Lease
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectInfo
@@ -41,6 +42,8 @@ class StepCost:
 
     run_id: str
     seconds: float
+    lease: Lease | None = None
+    """Under which it ran; a store that comes after another took it over is refused."""
 
 
 class StepCache:
@@ -176,7 +179,7 @@ class StepCache:
             )
             return CacheReason.TOO_LARGE
         now = self._clock()
-        self._entries.put(
+        kept = self._entries.put(
             CacheEntry(
                 project_id=step.project_id,
                 cache_key=step.cache_key,
@@ -194,9 +197,10 @@ class StepCache:
                 field_digests=step.field_digests,
                 usage=result.usage,
                 seconds=cost.seconds,
-            )
+            ),
+            lease=cost.lease,
         )
-        return None
+        return None if kept else CacheReason.SUPERSEDED
 
 
 def _age(hours: float) -> str:

@@ -44,6 +44,7 @@ class CacheReason(StrEnum):
     STORE_OFF = "store_off"
     INPUTS_MOVED = "inputs_moved"
     TOO_LARGE = "too_large"
+    SUPERSEDED = "superseded"
     SKIPPED = "skipped"
 
 
