@@ -24,7 +24,6 @@ from tests.acceptance.ui_process import (
 )
 from tests.media_files import clip
 
-
 pytestmark = pytest.mark.slow
 
 
