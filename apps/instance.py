@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+import yaml
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.remote_origin import (
     ManagedGrpcPythonEnvCodeLocationOrigin,
@@ -85,8 +86,8 @@ def storage_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error, OSError, dg.DagsterError) as error:
-        message = f"{what}: {_cause(error)}; check the folder's free space and rights"
+    except (SQLAlchemyError, sqlite3.Error, OSError, dg.DagsterError, yaml.YAMLError) as error:
+        message = f"{what}: {_cause(error)}; check its free space, rights and settings"
         raise StoreError(message) from error
 
 

@@ -19,7 +19,7 @@ from pipelines.cancellation import cancellation
 from pipelines.metadata import request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
 from pipelines.prepare import step_agents
-from pipelines.records import failure_record, record_of
+from pipelines.records import failure_record, fault_text, record_of
 from pipelines.request import REQUEST, ChosenRequest, choose_request
 from pipelines.run_options import RequestConfig, run_options
 from pipelines.run_step import run_step
@@ -273,8 +273,9 @@ def _execute(
     except Exception as error:
         # Dagster would retry what it does not know; a fault in code or a full disk stays.
         _record_failure(run, error, services, started_at)
-        what = f"{type(error).__name__}: {error}"
-        raise dg.Failure(description=f"{run.where}: {what}", allow_retries=False) from error
+        raise dg.Failure(
+            description=f"{run.where}: {fault_text(error)}", allow_retries=False
+        ) from error
     except BaseException as error:
         _record_failure(run, error, services, started_at)
         raise

@@ -8,7 +8,7 @@ from datetime import datetime
 from pipelines.services import Services
 from pipelines.step_run import StepOutcome, StepRun
 from reprise.agents.loop import usage_of
-from reprise.errors import Cancelled
+from reprise.errors import Cancelled, RepriseError
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
 
 
@@ -87,8 +87,20 @@ def failure_record(
         type=run.step.type,
         status=StepStatus.CANCELLED if cancelled else StepStatus.FAILED,
         usage=usage_of(error),
-        error=f"{run.where}: {error}",
+        error=f"{run.where}: {fault_text(error)}",
         seconds=(now - started_at).total_seconds(),
         started_at=started_at,
         finished_at=now,
     )
+
+
+def fault_text(error: BaseException) -> str:
+    """Return an error for people; one that is none of ours by its first cause."""
+    if isinstance(error, RepriseError):
+        return str(error)
+    while error.__cause__ is not None:
+        error = error.__cause__
+    hint = ""
+    if isinstance(error, OSError) or "disk" in str(error):
+        hint = "; check the disk's free space and the folder's rights"
+    return f"{type(error).__name__}: {error}{hint}"

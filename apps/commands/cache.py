@@ -15,8 +15,6 @@ from reprise.model.cache import EntryFilter, EntrySummary
 from resources.settings import load_settings
 
 LISTED_MAX = 200
-SWEEP_ROWS = 500
-SWEEPS_MAX = 10_000
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
@@ -169,11 +167,8 @@ def _pin(wiring: Wiring, arguments: argparse.Namespace) -> int:
 
 
 def _prune(wiring: Wiring) -> int:
-    count = 0
-    for _ in range(SWEEPS_MAX):
-        gone = wiring.entries.sweep(now=now(), rows_max=SWEEP_ROWS)
-        count += gone
-        if gone < SWEEP_ROWS:
-            break
+    count, objects = wiring.sweep()
     print(f"{count} expired or surplus entr{'y' if count == 1 else 'ies'} removed")
+    if objects:
+        print(f"{objects} stored payload{'' if objects == 1 else 's'} that no entry names removed")
     return 0

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,12 @@ ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 240.0
 """Longest that a command may take here; the machine is busy with other tests."""
 
-LOOK = [{"label": "look", "type": "VideoAnalyze", "video_analyze": {"speech": False}}]
+LOOK: list[Mapping[str, object]] = [
+    {"label": "look", "type": "VideoAnalyze", "video_analyze": {"speech": False}}
+]
 """Footage is measured, nothing is heard."""
 
-READ = [
+READ: list[Mapping[str, object]] = [
     *LOOK,
     {
         "label": "read",
@@ -36,7 +38,7 @@ READ = [
 ]
 """One agent answers."""
 
-CUT = [
+CUT: list[Mapping[str, object]] = [
     *LOOK,
     {
         "label": "room",
@@ -97,29 +99,25 @@ class User:
             "REPRISE_WORKFLOWS_DIR": str(self.workflows),
         }
 
-    def workflow(self, name: str, steps: list[dict[str, object]]) -> Path:
+    def workflow(self, name: str, steps: Sequence[Mapping[str, object]]) -> Path:
         """Write a workflow; its steps are numbered from 1."""
         numbered = [{"order": place, **step} for place, step in enumerate(steps, start=1)]
         path = self.workflows / f"{name}.yaml"
         path.write_text(yaml.safe_dump({"id": name, "steps": numbered}))
         return path
 
-    def call(
-        self, *arguments: str | Path, mounts: Sequence[Sequence[str]] = (), **environment: str
-    ) -> Done:
+    def call(self, *arguments: str | Path, **environment: str) -> Done:
         """Run a command to its end."""
-        return finish(self.start(*arguments, mounts=mounts, **environment))
+        return finish(self.start(*arguments, **environment))
 
     def add(self, project: str, *paths: Path) -> None:
         """Add files to a project."""
         done = self.call("project", "add", project, *paths)
         assert done.code == 0, done.err
 
-    def start(
-        self, *arguments: str | Path, mounts: Sequence[Sequence[str]] = (), **environment: str
-    ) -> Command:
+    def start(self, *arguments: str | Path, **environment: str) -> Command:
         """Start a command in a process group of its own."""
-        return self._warm.start([*map(str, arguments)], {**self.environment, **environment}, mounts)
+        return self._warm.start([*map(str, arguments)], {**self.environment, **environment})
 
     def runs(self) -> list[dg.DagsterRun]:
         """Return the recorded runs, the newest first."""

@@ -7,7 +7,6 @@ own environment, own streams, an exit code of its own. It ends with the tests.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -17,11 +16,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from tests.child_process import can_mount
 
 ROOT = Path(__file__).parents[2]
 REQUEST_BYTES_MAX = 1 << 20
 POLL_SECONDS = 0.02
-_CLONE_NEWNS = 0x20000
 
 
 class WarmStart:
@@ -29,31 +30,24 @@ class WarmStart:
 
     def __init__(self) -> None:
         self._mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.can_mount = can_mount()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name if __spec__ else __name__, str(theirs.fileno())],
+            [
+                *(("unshare", "-m", "--") if self.can_mount else ()),
+                *(sys.executable, "-m", "tests.acceptance.warm_start", str(theirs.fileno())),
+            ],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
         )
         theirs.close()
 
-    def start(
-        self,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        mounts: Sequence[Sequence[str]] = (),
-    ) -> "Command":
-        """Start `reprise` with these arguments.
-
-        Args:
-            arguments: What comes after `reprise`.
-            environment: The whole environment.
-            mounts: Arguments of `mount`, carried out in a mount namespace of its own.
-        """
+    def start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> "Command":
+        """Start `reprise` with these arguments and this environment."""
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         told, tells = socket.socketpair()
-        request = {"arguments": arguments, "environment": dict(environment), "mounts": mounts}
+        request = {"arguments": arguments, "environment": dict(environment)}
         socket.send_fds(
             self._mine, [json.dumps(request).encode()], [out_write, err_write, tells.fileno()]
         )
@@ -61,6 +55,14 @@ class WarmStart:
         os.close(err_write)
         tells.close()
         return Command(told, out_read, err_read)
+
+    def inside(self, *command: str) -> None:
+        """Run a command where the started ones live: their mounts are not those of the tests."""
+        subprocess.run(["nsenter", "-t", str(self._process.pid), "-m", *command], check=True)
+
+    def seen(self, path: Path) -> Path:
+        """Return a path under which the tests see what started commands see."""
+        return Path(f"/proc/{self._process.pid}/root{path}") if self.can_mount else path
 
     def close(self) -> None:
         """End the process that forks."""
@@ -73,7 +75,6 @@ class Command:
 
     def __init__(self, told: socket.socket, out: int, err: int) -> None:
         self._told = told
-        self._streams = {out: "", err: ""}
         self._raw = {out: b"", err: b""}
         self._out, self._err = out, err
         self._open = {out, err}
@@ -93,11 +94,11 @@ class Command:
 
     def look(self, seconds: float = POLL_SECONDS) -> int | None:
         """Read what there is, waiting at most so long; return the exit code once it has ended."""
-        waiting = [*self._open, *([self._told] if self._code is None else [])]
+        waiting = [*self._open, *([self._told.fileno()] if self._code is None else [])]
         if not waiting:
             return self._code
         for ready in select.select(waiting, [], [], seconds)[0]:
-            if ready is self._told:
+            if ready not in self._open:
                 self._code = int(self._told.recv(64))
                 self._told.close()
                 continue
@@ -153,7 +154,7 @@ def _tell_ended(at_work: dict[int, socket.socket]) -> None:
             tells.close()
 
 
-def _become(request: dict[str, list[str]], out: int, err: int) -> None:
+def _become(request: dict[str, Any], out: int, err: int) -> None:
     os.setsid()
     os.dup2(out, 1)
     os.dup2(err, 2)
@@ -163,11 +164,6 @@ def _become(request: dict[str, list[str]], out: int, err: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = ["reprise", *request["arguments"]]
-    if request["mounts"]:
-        if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS) != 0:
-            sys.exit(f"unshare: {os.strerror(ctypes.get_errno())}")
-        for arguments in (["--make-rprivate", "/"], *request["mounts"]):
-            subprocess.run(["mount", *arguments], check=True)
 
 
 if __name__ == "__main__":
