@@ -9,15 +9,12 @@ Source: specification C7.
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from resources.atomic_file import write_whole
-
-logger = logging.getLogger(__name__)
 
 STATE_BYTES_MAX = 1000
 READ_EVERY_SECONDS = 0.1
@@ -63,14 +60,20 @@ class BreakerState:
         # Too far ahead: the clock was set back. Long ago: nobody has used it since.
         return seconds if abs(seconds) <= self._open_seconds else None
 
-    def open(self) -> None:
-        """Say that the store is down and is probed after `open_seconds`."""
+    def open(self) -> bool:
+        """Say that the store is down and is probed after `open_seconds`.
+
+        Returns:
+            False when the file cannot be written.
+        """
         self._probe_at_wall = self._wall() + self._open_seconds
         self._read_at = self._now()
         data = json.dumps({"probe_at": self._probe_at_wall}).encode()
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
             write_whole(self._path, lambda stream: stream.writelines((data,)))
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """Say that the store is well."""

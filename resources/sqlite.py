@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from reprise.errors import BadInput, StoreError, StoreTimeout, StoreUnusable
+from resources.file_system import file_system_kind, is_network
 from resources.sqlite_ownership import (
     DAMAGED_SUFFIX,
     application_id_in,
@@ -129,17 +130,28 @@ class SqliteFile:
         path: The file; `~` is expanded, and its folder is made on the first write.
         schema: The tables.
         busy_seconds: How long a call waits for another writer.
+        kind_of: Tells the kind of file system; asked only for a store that can be rebuilt, which
+            the engine does without.
 
     Raises:
-        StoreUnusable: The path is a folder, or a file that is not ours.
+        StoreUnusable: The path is a folder, a file that is not ours, or on a network file system.
     """
 
-    def __init__(self, path: Path, schema: SqliteSchema, *, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: SqliteSchema,
+        *,
+        busy_seconds: float,
+        kind_of: Callable[[Path], str | None] = file_system_kind,
+    ) -> None:
         self.path = path.expanduser().absolute()
         self._schema = schema
         self._busy_seconds = busy_seconds
         self._pool = _Pool()
         self._closer = weakref.finalize(self, _Pool.close, self._pool)
+        if schema.rebuildable:
+            self._refuse_network(kind_of(self.path))
         self._refuse_foreign()
 
     def run_if_present(
@@ -288,6 +300,14 @@ class SqliteFile:
             f"{self._named}: the file is not one that this store made, and is left as it is; "
             "choose another path or move it away"
         )
+
+    def _refuse_network(self, kind: str | None) -> None:
+        if is_network(kind):
+            message = (
+                f"{self._named}: it would be on a network file system ({kind}), where SQLite loses"
+                " writes; choose a folder on a local disk, or a PostgreSQL database"
+            )
+            raise StoreUnusable(message)
 
     def _refuse_foreign(self) -> None:
         identity = self._identity()

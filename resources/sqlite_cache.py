@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from resources.file_system import file_system_kind
 from resources.sql_database import Dialect, Rows, SqlSession, Values
 from resources.sqlite import CACHE_APPLICATION_ID, SqliteFile, SqliteSchema, transaction
 
@@ -155,15 +156,22 @@ class SqliteCacheDatabase:
     Args:
         path: The file; made on the first write.
         busy_seconds: How long a write waits for another writer.
+        kind_of: Tells the kind of file system.
 
     Raises:
-        StoreUnusable: The path is a folder, or a file that is not ours.
+        StoreUnusable: The path is a folder, a file that is not ours, or on a network file system.
     """
 
     dialect = _DIALECT
 
-    def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._file = SqliteFile(path, _SCHEMA, busy_seconds=busy_seconds)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        kind_of: Callable[[Path], str | None] = file_system_kind,
+    ) -> None:
+        self._file = SqliteFile(path, _SCHEMA, busy_seconds=busy_seconds, kind_of=kind_of)
 
     def rows(self, statement: str, values: Values = (), *, write: bool = False) -> Rows:
         """Run one statement and return its rows; see `SqlDatabase`."""

@@ -24,7 +24,7 @@ class SqliteEntryStore(SqlEntryStore):
         caps: How much one project may keep.
 
     Raises:
-        StoreUnusable: The path is a folder, or a file that is not ours.
+        StoreUnusable: The path is a folder, a file that is not ours, or on a network file system.
     """
 
     def __init__(

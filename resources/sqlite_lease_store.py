@@ -17,7 +17,7 @@ class SqliteLeaseStore(SqlLeaseStore):
         busy_seconds: How long a write waits for another writer.
 
     Raises:
-        StoreUnusable: The path is a folder, or a file that is not ours.
+        StoreUnusable: The path is a folder, a file that is not ours, or on a network file system.
     """
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
