@@ -25,11 +25,12 @@ from pipelines.run_options import RequestConfig, run_options
 from pipelines.run_step import run_step
 from pipelines.services import Services
 from pipelines.step_run import StepRun
+from pipelines.steps import EXECUTORS
 from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.context.step_input import read_orders
-from reprise.errors import RepriseError
+from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
@@ -102,6 +103,22 @@ def _agent_json(agent: AgentDefinition) -> dict[str, JsonValue]:
     )
     # A set has no order of its own.
     return {**data, "tool_groups": [*sorted(group.value for group in agent.tool_groups)]}
+
+
+def check_served(workflow: Workflow) -> None:
+    """Check that every step type of a workflow has an executor.
+
+    Raises:
+        UnknownName: One has none; names file, step and the types that are served.
+    """
+    for step in workflow.steps:
+        if step.type not in EXECUTORS:
+            served = ", ".join(sorted(EXECUTORS))
+            message = (
+                f"{workflow.source_path}: step {step.order} ({step.label}): this version serves no"
+                f" steps of type {step.type.value!r}; it serves: {served}"
+            )
+            raise UnknownName(message)
 
 
 def compile_workflow(

@@ -19,19 +19,18 @@ from pathlib import Path
 import dagster as dg
 
 from io_managers.step_cache import StepCacheIOManager
-from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, compile_workflow
+from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
-from pipelines.steps import EXECUTORS
+from pipelines.sweep import BATCHES_MAX, ROWS_BATCH, sweep_job, sweep_schedule
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Alone, Flights
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, StoreError, StoreUnusable, UnknownName
 from reprise.model.cache import EntryCaps
-from reprise.model.workflow import Workflow
 from reprise.ports import (
     EntryStore,
     FilmRenderer,
@@ -116,12 +115,22 @@ class Wiring:
         )
 
     @cached_property
-    def entries(self) -> EntryStore:
+    def entries(self) -> PayloadOffload:
         """The cache's entries, for people's commands: without deadlines."""
         knobs = self.settings.step_cache
         return PayloadOffload(
             self._entry_rows, self.objects, inline_bytes_max=knobs.inline_bytes_max
         )
+
+    def sweep(self) -> tuple[int, int]:
+        """Remove expired and surplus entries, then objects that none names; return how many."""
+        entries = 0
+        for _ in range(BATCHES_MAX):
+            gone = self.entries.sweep(now=now(), rows_max=ROWS_BATCH)
+            entries += gone
+            if gone < ROWS_BATCH:
+                break
+        return entries, self.entries.sweep_objects(now=now())
 
     @cached_property
     def _entry_rows(self) -> EntryStore:
@@ -356,6 +365,9 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         assets += its_assets
         jobs.append(job)
         schedules.append(daily_schedule(workflow, job))
+    sweep = sweep_job(wiring.sweep)
+    jobs.append(sweep)
+    schedules.append(sweep_schedule(sweep))
     io_manager = StepCacheIOManager(lambda: wiring.cache, lambda: wiring.history)
     return dg.Definitions(
         assets=assets,
@@ -368,22 +380,6 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         },
         executor=threaded_executor(wiring.settings.run_threads),
     )
-
-
-def check_served(workflow: Workflow) -> None:
-    """Check that every step type of a workflow has an executor.
-
-    Raises:
-        UnknownName: One has none; names file, step and the types that are served.
-    """
-    for step in workflow.steps:
-        if step.type not in EXECUTORS:
-            served = ", ".join(sorted(EXECUTORS))
-            message = (
-                f"{workflow.source_path}: step {step.order} ({step.label}): this version serves no"
-                f" steps of type {step.type.value!r}; it serves: {served}"
-            )
-            raise UnknownName(message)
 
 
 @contextmanager

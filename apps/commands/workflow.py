@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from apps.commands.tables import table
-from pipelines.compile import step_reads, transitive_reduction
-from pipelines.definitions import Wiring, check_served
+from pipelines.compile import check_served, step_reads, transitive_reduction
+from pipelines.definitions import Wiring
 from reprise.cache.policy import cache_verdict
 from reprise.context.step_input import agent_ids
 from reprise.errors import DefinitionInvalid, RepriseError

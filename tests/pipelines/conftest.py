@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,5 +11,5 @@ from tests.pipelines.engine import Engine
 def engine(tmp_path: Path) -> Iterator[Engine]:
     made = Engine(tmp_path)
     yield made
-    print("\n".join(made.failures))
+    sys.stdout.write("\n".join(made.failures))
     made.instance.dispose()

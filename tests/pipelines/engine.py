@@ -117,7 +117,11 @@ class Engine:
 
     def job(self) -> dg.JobDefinition:
         """Return the workflow's job, compiled from the files as they are now."""
-        return build_definitions(self.fresh()).resolve_job_def("w")
+        return self.job_named("w")
+
+    def job_named(self, name: str) -> dg.JobDefinition:
+        """Return a job of the definitions as the files give them now."""
+        return build_definitions(self.fresh()).resolve_job_def(name)
 
     def run(
         self,

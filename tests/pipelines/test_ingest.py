@@ -94,7 +94,7 @@ def test_a_path_that_is_not_there_adds_nothing(ingest: Ingest, folder: Path) -> 
 def test_two_files_of_one_name_are_refused(folder: Path) -> None:
     other = folder / "inner" / "brief.md"
     other.write_text("x")
-    with pytest.raises(BadInput, match="would both be 'brief.md'"):
+    with pytest.raises(BadInput, match=r"would both be 'brief\.md'"):
         collect([folder / "brief.md", other])
 
 
