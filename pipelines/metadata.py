@@ -34,21 +34,13 @@ def step_metadata(
     shown |= {name: value for name, value in result.metadata.items() if _plottable(value)}
     if record.notes:
         shown["notes"] = MetadataValue.md("\n".join(f"- {note}" for note in record.notes))
-    if record.output_storage_key is not None:
-        shown["output"] = _link(objects.url, record.output_storage_key)
     if record.artifacts:
-        shown["artifacts"] = MetadataValue.table(
-            [
-                TableRecord(
-                    {
-                        "name": item.name,
-                        "size": f"{item.size_bytes:,} bytes",
-                        "where": objects.url(item.storage_key),
-                    }
-                )
-                for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]
-            ]
-        )
+        rows = [
+            TableRecord({"name": item.name, "bytes": item.size_bytes}) for item in record.artifacts
+        ]
+        shown["artifacts"] = MetadataValue.table(rows[:ARTIFACTS_SHOWN_MAX])
+    for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]:
+        shown[item.name] = _link(objects.url, item.storage_key)
     return shown | _cache_and_costs(record)
 
 

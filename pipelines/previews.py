@@ -79,14 +79,13 @@ def _source(source: SourceAnalysis) -> TableRecord:
     loudness = source.loudness.integrated_lufs if source.loudness is not None else None
     return TableRecord(
         {
-            "source": f"{source.id}: {source.name}",
+            "id": source.id,
+            "source": source.name,
             "seconds": round(source.duration_seconds, 2),
             "size": f"{source.width}x{source.height}",
             "shots": len(source.shots),
             "sentences": len(sentences),
-            "silent spans": len(source.silence),
-            "black spans": len(source.black),
-            "loudness": "none" if loudness is None else f"{loudness:.1f} LUFS",
+            "LUFS": "none" if loudness is None else round(loudness, 1),
         }
     )
 
@@ -199,6 +198,6 @@ def _film(output: Mapping[str, JsonValue]) -> TableRecord:
             "frames": number("frame_count"),
             "cuts": number("cuts"),
             "captions": number("captions"),
-            "loudness (LUFS)": number("loudness_lufs"),
+            "LUFS": number("loudness_lufs"),
         }
     )
