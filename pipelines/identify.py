@@ -22,8 +22,8 @@ from reprise.cache.policy import cache_verdict
 from reprise.canonical import NotCanonical
 from reprise.context.step_input import sees_request
 from reprise.errors import UnknownName
+from reprise.model.cache import Lookup
 from reprise.model.result import CacheReason
-from reprise.ports import Lookup
 
 logger = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from reprise.canonical import canonical_json, sha256_hex
 from reprise.context.bodies import Bodies
 from reprise.context.step_input import read_orders
 from reprise.errors import RepriseError
+from reprise.model.cache import Lookup
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
-from reprise.ports import Lookup
 
 NOT_USED = Path("not-used-by-a-plan")
 

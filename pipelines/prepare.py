@@ -24,9 +24,9 @@ from reprise.context.step_input import (
 from reprise.context.variables import substitute, substitute_all
 from reprise.errors import UnknownName
 from reprise.model.agent import AgentDefinition
+from reprise.model.conversation import PriorOutput
 from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import Step, StepType
-from reprise.ports import PriorOutput
 
 
 @dataclass(frozen=True)

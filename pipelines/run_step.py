@@ -23,9 +23,8 @@ from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.errors import Cancelled, StoreError
-from reprise.model.cache import Lease
+from reprise.model.cache import Lease, Lookup
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
-from reprise.ports import Lookup
 
 logger = logging.getLogger(__name__)
 

@@ -17,21 +17,20 @@ from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Flights
 from reprise.context.bodies import Bodies
+from reprise.errors import ObjectMissing
 from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
-    AgentInputs,
     Cancelled,
     FilmRenderer,
     FunctionLoader,
     HistoryStore,
     ModelProvider,
     ObjectStore,
-    PriorOutput,
     Progress,
-    ProjectDocument,
     ProjectRegistry,
     SpeechRecognizer,
     VideoAnalyzer,
@@ -118,7 +117,7 @@ class StepContext:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key = f"projects/{self.project_id}/artifacts/{digest[:2]}/{digest[:32]}/{name}"
         info = self.services.objects.head(key)
-        if info is None or info.size_bytes != path.stat().st_size:
+        if info is None or info.size_bytes != path.stat().st_size or not self._holds(key, digest):
             info = self.services.objects.put_file(key, path, media_type=media_type)
         return Artifact(
             name=name,
@@ -127,6 +126,18 @@ class StepContext:
             etag=info.etag,
             media_type=media_type,
         )
+
+    def _holds(self, key: str, digest: str) -> bool:
+        """Answer whether an object still has these bytes: whoever wrote over it kept the name."""
+        path = self.services.objects.local_path(key)
+        try:
+            if path is None:
+                path = self.workdir / "kept" / digest
+                self.services.objects.fetch(key, path)
+            with path.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest() == digest
+        except (ObjectMissing, FileNotFoundError):
+            return False
 
     def provider_of(self, agent: AgentDefinition) -> ModelProvider:
         """Return the provider that answers for an agent: its own, else the run's.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from reprise.model.cache import Lookup
 from reprise.model.result import SeenStep, StepResult
 from reprise.model.workflow import Step, Workflow
-from reprise.ports import Cancelled, Lookup, Progress
+from reprise.ports import Cancelled, Progress
 
 
 class RunCacheMode(StrEnum):

@@ -8,8 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary
-from reprise.ports import CacheEntry
+from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary
 
 _Key = TypeVar("_Key", bound=Hashable)
 

@@ -15,7 +15,8 @@ from reprise.media.render_units import (
     picture_encoder_args,
     unit_key,
 )
-from reprise.ports import Cancelled, Progress, RenderPlan
+from reprise.model.render import RenderPlan
+from reprise.ports import Cancelled, Progress
 from resources.ffmpeg_runner import FfmpegRunner
 from resources.film_sources import StagedSource
 from resources.film_verify import decoded_frames

@@ -28,7 +28,8 @@ from reprise.media.render_units import (
     track_timescale,
 )
 from reprise.media.timeline import FilmClock
-from reprise.ports import Cancelled, ObjectStore, Progress, RenderedFilm, RenderPlan
+from reprise.model.render import RenderedFilm, RenderPlan
+from reprise.ports import Cancelled, ObjectStore, Progress
 from resources.ffmpeg_runner import FfmpegRunner
 from resources.film_picture import PictureJob, encode_picture, picture_job
 from resources.film_sound import SoundJob, SoundPass

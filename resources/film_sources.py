@@ -12,7 +12,7 @@ import av
 from av.video.stream import VideoStream
 
 from reprise.errors import MediaError, MediaUnreadable
-from reprise.ports import RenderSource
+from reprise.model.render import RenderSource
 from resources.ffmpeg_runner import FORMATS
 
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}")

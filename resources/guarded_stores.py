@@ -11,9 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from reprise.model.cache import EntryFilter, EntryStats, EntrySummary, Lease
+from reprise.model.cache import CacheEntry, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, EntryStore, LeaseStore, ObjectInfo, ObjectStore
+from reprise.model.stored import ObjectInfo
+from reprise.ports import EntryStore, LeaseStore, ObjectStore
 
 _Result = TypeVar("_Result")
 

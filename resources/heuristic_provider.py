@@ -9,8 +9,9 @@ from reprise.agents.heuristics.material import material_of
 from reprise.agents.heuristics.rules import REVISION, RULES
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import InputUnresolved, ProviderError
+from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.model.result import Usage
-from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
+from reprise.ports import Cancelled
 
 MODEL = "heuristic-1"
 """How results that it gave are labelled."""

@@ -18,7 +18,7 @@ from stat import S_ISREG
 from typing import BinaryIO
 
 from reprise.errors import BadInput, ObjectMissing, StoreError, StoreUnusable
-from reprise.ports import ObjectInfo
+from reprise.model.stored import ObjectInfo
 from resources.atomic_file import store_error, write_whole
 from resources.object_key import PART_PREFIX, checked_key, checked_prefix
 

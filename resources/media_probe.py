@@ -21,7 +21,7 @@ from av.video.stream import VideoStream
 
 from reprise.errors import MediaUnreadable
 from reprise.media.container import HEAD_BYTES, demuxer_of, film_rate, is_variable, refusal
-from reprise.ports import MediaProbe
+from reprise.model.measures import MediaProbe
 from resources.ffmpeg_runner import FORMATS
 
 PACKETS_MAX = 600

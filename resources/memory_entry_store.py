@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
+from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, LeaseStore
+from reprise.ports import LeaseStore
 from resources.entry_listing import means, stats_of, summary_of, victims_of
 
 TOMBSTONE_DAYS = 30

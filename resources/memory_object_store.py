@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reprise.errors import BadInput, ObjectMissing, StoreUnusable
-from reprise.ports import ObjectInfo
+from reprise.model.stored import ObjectInfo
 from resources.atomic_file import store_error, write_whole
 from resources.object_key import checked_key, checked_prefix
 

@@ -24,7 +24,8 @@ from pydantic import JsonValue
 from reprise.agents.chat_completions import payload_of, reply_of
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
-from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
+from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
+from reprise.ports import Cancelled
 
 if TYPE_CHECKING:
     import openai

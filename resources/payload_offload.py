@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from reprise.canonical import sha256_hex
 from reprise.errors import BadInput, ObjectMissing
-from reprise.model.cache import Lease
+from reprise.model.cache import CacheEntry, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, EntryStore, ObjectStore
+from reprise.ports import EntryStore, ObjectStore
 from resources.guarded_stores import GuardedEntryStore, unguarded
 
 INLINE_BYTES_MAX = 64 * 1024

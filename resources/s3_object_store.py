@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from reprise.errors import BadInput, ObjectMissing, StoreError, StoreTimeout, StoreUnusable
-from reprise.ports import ObjectInfo
+from reprise.model.stored import ObjectInfo
 from resources.atomic_file import store_error, write_whole
 from resources.object_key import checked_key, checked_prefix
 

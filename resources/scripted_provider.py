@@ -19,8 +19,9 @@ from pydantic import JsonValue, ValidationError
 
 from reprise.errors import BadInput, ProviderError
 from reprise.errors import Cancelled as RunCancelled
+from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.model.result import Usage
-from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
+from reprise.ports import Cancelled
 
 ScriptItem = ModelReply | str | ProviderError
 Script = Sequence[ScriptItem] | Mapping[str, Sequence[ScriptItem]]

@@ -9,9 +9,8 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from reprise.model.cache import EntrySummary
+from reprise.model.cache import CacheEntry, EntrySummary
 from reprise.model.result import Artifact, Usage
-from reprise.ports import CacheEntry
 from resources.entry_listing import size_bytes_of
 from resources.micros import from_micros, to_micros
 

@@ -11,9 +11,8 @@ Source: specification C4, C11, C13, C15, C16, C17, C19, C24.
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
+from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry
 from resources.entry_uses import EntryUses
 from resources.micros import from_micros, to_micros
 from resources.sql_database import Dialect, SqlDatabase, SqlSession, marks

@@ -27,9 +27,9 @@ from pydantic import ValidationError
 from reprise.canonical import sha256_hex
 from reprise.errors import BadInput, StoreError
 from reprise.model.base import Value
-from reprise.model.cache import EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
+from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, LeaseStore
+from reprise.ports import LeaseStore
 from resources.entry_listing import means, stats_of, summary_of, victims_of
 
 TOMBSTONE_DAYS = 30

@@ -47,14 +47,8 @@ from reprise.media.spans import (
     shot_edges,
     shot_figures,
 )
-from reprise.ports import (
-    AnalyzeOptions,
-    Cancelled,
-    FrameMeasures,
-    MeasuredShot,
-    MediaProbe,
-    Progress,
-)
+from reprise.model.measures import AnalyzeOptions, FrameMeasures, MeasuredShot, MediaProbe
+from reprise.ports import Cancelled, Progress
 from resources.ffmpeg import FfmpegLocator
 from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits, RunOutcome
 from resources.media_probe import ProbedMedia, probe_media

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from reprise.canonical import sha256_hex
+from reprise.model.cache import CacheEntry
 from reprise.model.result import Artifact, Usage
-from reprise.ports import CacheEntry
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -13,7 +13,8 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reprise.ports import CacheEntry, EntryStore, LeaseStore
+from reprise.model.cache import CacheEntry
+from reprise.ports import EntryStore, LeaseStore
 from resources.postgres_entry_store import PostgresEntryStore
 from resources.postgres_lease_store import PostgresLeaseStore
 from resources.single_flight import SingleFlight

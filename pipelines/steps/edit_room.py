@@ -12,10 +12,10 @@ from reprise.context.step_input import body_text
 from reprise.errors import StepFailed
 from reprise.media.edit_plan import edit_decision
 from reprise.media.film_length import wanted_seconds
+from reprise.model.conversation import PriorOutput
 from reprise.model.media import VideoAnalysis
 from reprise.model.result import StepResult, Usage
 from reprise.model.workflow import EditRoomConfig, StepType
-from reprise.ports import PriorOutput
 
 
 class EditRoomExecutor:

@@ -11,11 +11,11 @@ from pydantic import JsonValue
 from pipelines.services import StepContext
 from reprise.cache.key import KeyFacts
 from reprise.errors import MediaError, StepFailed
+from reprise.model.measures import AnalyzeOptions, FrameMeasures, MediaProbe
 from reprise.model.media import Shot, SourceAnalysis, Span, Transcript, VideoAnalysis
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import VideoAnalyzeConfig
-from reprise.ports import AnalyzeOptions, FrameMeasures, MediaProbe
 
 
 class VideoAnalyzeExecutor:

@@ -13,11 +13,12 @@ from reprise.errors import StepFailed
 from reprise.media.captions import film_captions, srt
 from reprise.media.edit_report import edit_report
 from reprise.media.render_units import plan_clock
+from reprise.model.conversation import PriorOutput
 from reprise.model.edit import EditDecision
 from reprise.model.media import SourceAnalysis, VideoAnalysis, Word
+from reprise.model.render import Caption, RenderCut, RenderedFilm, RenderPlan, RenderSource
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import StepType, VideoCompileConfig
-from reprise.ports import Caption, PriorOutput, RenderCut, RenderedFilm, RenderPlan, RenderSource
 
 
 class VideoCompileExecutor:

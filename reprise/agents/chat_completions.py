@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from reprise.model.conversation import Message, ModelReply, ModelRequest, ToolCall
 from reprise.model.result import Usage
-from reprise.ports import Message, ModelReply, ModelRequest, ToolCall
 
 FINISH_REASONS: Mapping[str, str] = {
     "stop": "stop",

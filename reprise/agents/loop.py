@@ -25,8 +25,9 @@ from reprise.agents.messages import (
 from reprise.errors import AnswerInvalid, LimitReached, ProviderError, RepriseError
 from reprise.errors import Cancelled as RunCancelled
 from reprise.model.base import Value
+from reprise.model.conversation import Message, ModelReply, ModelRequest
 from reprise.model.result import Usage
-from reprise.ports import Cancelled, Message, ModelProvider, ModelReply, ModelRequest
+from reprise.ports import Cancelled, ModelProvider
 from reprise.tools.catalog import run_tool, tool_schemas
 
 __all__ = ["AgentAnswer", "AgentTask", "LoopLimits", "run_agent", "usage_of"]

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
-from reprise.ports import AgentInputs, Message, ModelReply
+from reprise.model.conversation import AgentInputs, Message, ModelReply
 
 BAD_ANSWER_CHARS_MAX = 8_000
 """A failed answer is shown back up to this many characters."""

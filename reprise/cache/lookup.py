@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from reprise.cache.explain import changes_text, explain_changes
 from reprise.cache.key import SCHEMA_VERSION
 from reprise.canonical import NotCanonical, canonical_json, sha256_hex
-from reprise.model.cache import Lease
+from reprise.model.cache import CacheEntry, Lease, Lookup
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
-from reprise.ports import CacheEntry, EntryStore, Lookup, ObjectInfo
+from reprise.model.stored import ObjectInfo
+from reprise.ports import EntryStore
 
 logger = logging.getLogger(__name__)
 
@@ -106,14 +107,16 @@ class StepCache:
         entry = self._entries.get(step.project_id, step.cache_key, now=now)
         if entry is None:
             return self._explain_miss(step)
-        if sha256_hex(entry.payload) != entry.payload_digest:
+        is_own = (entry.project_id, entry.cache_key) == (step.project_id, step.cache_key)
+        if not is_own or sha256_hex(entry.payload) != entry.payload_digest:
             refusal = Lookup(
                 reason=CacheReason.PAYLOAD_DAMAGED, detail="its stored result is damaged"
             )
             return refusal if read_only else self._reject(step, refusal)
         result = StepResult.model_validate_json(entry.payload)
         if self._settings.validate_storage_artifacts:
-            for artifact in entry.artifacts:
+            # The result's own list: the payload's digest covers it, the row's copy has none.
+            for artifact in result.artifacts:
                 gone = self._check_artifact(artifact)
                 if gone is not None:
                     keep = read_only or gone.reason is not CacheReason.ARTIFACT_GONE

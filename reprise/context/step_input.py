@@ -14,10 +14,10 @@ from reprise.canonical import canonical_json
 from reprise.context.variables import names_in
 from reprise.errors import InputUnresolved
 from reprise.model.agent import AgentDefinition
+from reprise.model.conversation import PriorOutput
 from reprise.model.result import StepStatus
 from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import EditRoomConfig, InputMode, Step, StepType, Workflow
-from reprise.ports import PriorOutput
 
 _MAPPED_ORDER = re.compile(r'steps\s*\.\s*"(\d+)"')
 

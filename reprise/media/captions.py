@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from reprise.media.timeline import FilmClock, PlacedCut
 from reprise.model.media import Word
-from reprise.ports import Caption
+from reprise.model.render import Caption
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from reprise.media.passages import Passage, pieces_of, total_seconds
 from reprise.media.spoken import Footage
 from reprise.media.usable import RANGE_SECONDS_MIN, minus_frames, shot_ranges
-from reprise.ports import PriorOutput
+from reprise.model.conversation import PriorOutput
 
 TITLE_SECONDS = 2.5
 """Room kept for the title card, which counts as a part of the film."""

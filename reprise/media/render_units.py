@@ -24,7 +24,7 @@ from reprise.media.timeline import (
     parse_rate,
     place_cuts,
 )
-from reprise.ports import RenderPlan
+from reprise.model.render import RenderPlan
 
 UNIT_REVISION = "1"
 """Raised when the same fields are to give other bytes."""

@@ -1,7 +1,5 @@
 """What people and schedules ask of the cache's entries: filters, listings, figures, caps, leases.
 
-The entry itself is in reprise/ports.py, beside the store that keeps it.
-
 Source: specification C14, C19, C24.
 """
 
@@ -10,7 +8,7 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from reprise.model.base import Value
-from reprise.model.result import Usage
+from reprise.model.result import Artifact, CacheReason, FieldChange, StepResult, Usage
 
 
 class EntryFilter(Value):
@@ -112,3 +110,67 @@ class Lease(Value):
     """Who has it: a name of its own for every execution."""
     fence: int
     """Rises with every holder of this key; a store with an older one is refused."""
+
+
+class CacheEntry(Value):
+    """A step's earlier result, as the store keeps it."""
+
+    project_id: str
+    """Never shared across projects."""
+    cache_key: str
+    """64 hexadecimal digits."""
+    schema_version: int
+    """Version of the key's encoding."""
+    workflow_id: str
+    """For explaining and invalidating; not part of identity."""
+    step_label: str
+    """For explaining and invalidating; not part of identity."""
+    step_type: str
+    """For explaining and invalidating; not part of identity."""
+    agent_id: str | None = None
+    """For explaining and invalidating; not part of identity."""
+    run_id: str
+    """The run that paid for it."""
+    created_at: datetime
+    """Aware, UTC."""
+    expires_at: datetime
+    """Aware, UTC; tested in the query."""
+    payload: str
+    """The step result as JSON (`StepResult`)."""
+    payload_digest: str
+    """SHA-256 of the payload; checked on reading."""
+    payload_key: str | None = None
+    """The object that holds the payload, which is empty here then; null when it is here. Between
+    the parts of a store only: no caller of the whole store sees one."""
+    payload_bytes: int | None = Field(default=None, ge=0)
+    """Size of a payload that an object holds."""
+    artifacts: tuple[Artifact, ...] = ()
+    """Objects that must be there for a hit to count."""
+    field_digests: dict[str, str] = Field(default_factory=dict)
+    """Key field → digest, so that a miss can be explained."""
+    usage: Usage = Usage()
+    """What the original took."""
+    seconds: float = 0.0
+    """How long the original took."""
+
+
+class Lookup(Value):
+    """What the cache says before a step runs."""
+
+    reason: CacheReason
+    """Hit, or why not."""
+    detail: str = ""
+    """The same for people."""
+    result: StepResult | None = None
+    """The earlier result, on a hit."""
+    entry: CacheEntry | None = None
+    """The entry that it came from, on a hit."""
+    changes: tuple[FieldChange, ...] = ()
+    """On a miss: what differs from the nearest earlier entry of this step."""
+    compared_run_id: str | None = None
+    """On a miss: the run of that entry."""
+
+    @property
+    def is_hit(self) -> bool:
+        """True when an earlier result was found."""
+        return self.result is not None

@@ -14,7 +14,7 @@ import jsonschema
 from pydantic import JsonValue
 
 from reprise.model.agent import ToolGroup
-from reprise.ports import AgentInputs, ToolSchema
+from reprise.model.conversation import AgentInputs, ToolSchema
 from reprise.tools import project_read
 
 TOOL_GROUPS: Mapping[str, ToolGroup] = {

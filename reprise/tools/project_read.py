@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 
 from pydantic import JsonValue
 
+from reprise.model.conversation import AgentInputs, ProjectDocument, ToolSchema
 from reprise.model.model_errors import did_you_mean
 from reprise.model.project import MediaKind, ProjectFile
-from reprise.ports import AgentInputs, ProjectDocument, ToolSchema
 
 RESULT_CHARS_MAX = 20_000
 """A result's text is cut after this many characters."""

@@ -15,7 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from reprise.errors import Cancelled, MediaError, MediaUnreadable
-from reprise.ports import Caption, ObjectStore, RenderCut, RenderedFilm, RenderPlan, RenderSource
+from reprise.model.render import Caption, RenderCut, RenderedFilm, RenderPlan, RenderSource
+from reprise.ports import ObjectStore
 from resources.ffmpeg_runner import FfmpegRunner
 from resources.film_renderer import FfmpegFilmRenderer
 from resources.local_object_store import LocalObjectStore

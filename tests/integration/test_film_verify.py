@@ -7,7 +7,7 @@ import pytest
 
 from reprise.errors import Cancelled, MediaError
 from reprise.media.timeline import FilmClock, place_cuts
-from reprise.ports import RenderCut
+from reprise.model.render import RenderCut
 from resources.film_verify import decoded_frames, packet_count, verify_film
 from tests.media_files import make_media, never_cancelled
 

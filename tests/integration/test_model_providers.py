@@ -8,8 +8,8 @@ import pytest
 from reprise.agents.loop import AgentTask, run_agent
 from reprise.errors import BadInput, Cancelled, ProviderError
 from reprise.model.agent import AgentDefinition
+from reprise.model.conversation import AgentInputs, ModelRequest, PriorOutput
 from reprise.model.result import Usage
-from reprise.ports import AgentInputs, ModelRequest, PriorOutput
 from resources.definition_files import load_definitions
 from resources.heuristic_provider import HeuristicProvider
 from resources.scripted_provider import ScriptedProvider

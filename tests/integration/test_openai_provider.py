@@ -16,8 +16,8 @@ from pydantic import JsonValue
 from reprise.agents.loop import AgentTask, run_agent
 from reprise.errors import Cancelled, ProviderError
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
+from reprise.model.conversation import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
 from reprise.model.result import Usage
-from reprise.ports import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
 from reprise.tools.catalog import tool_schemas
 from resources.openai_provider import OpenAICompatibleProvider
 

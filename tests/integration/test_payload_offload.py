@@ -8,9 +8,10 @@ import pytest
 
 from reprise.canonical import sha256_hex
 from reprise.errors import ObjectMissing, StoreError
-from reprise.model.cache import EntryFilter
+from reprise.model.cache import CacheEntry, EntryFilter
 from reprise.model.result import CacheReason
-from reprise.ports import CacheEntry, EntryStore, ObjectInfo
+from reprise.model.stored import ObjectInfo
+from reprise.ports import EntryStore
 from resources.memory_entry_store import MemoryEntryStore
 from resources.memory_object_store import MemoryObjectStore
 from resources.payload_offload import PREFIX, PayloadOffload

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from reprise.errors import Cancelled, MediaUnreadable
-from reprise.ports import AnalyzeOptions, FrameMeasures
+from reprise.model.measures import AnalyzeOptions, FrameMeasures
 from resources.ffmpeg import FfmpegLocator
 from resources.video_analyzer import FfmpegVideoAnalyzer
 from tests.media_files import clip, make_media, never_cancelled, no_progress, scenes, stamped

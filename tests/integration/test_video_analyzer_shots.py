@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reprise.ports import AnalyzeOptions
+from reprise.model.measures import AnalyzeOptions
 from resources.ffmpeg import FfmpegLocator
 from resources.video_analyzer import FfmpegVideoAnalyzer
 from tests.media_files import make_media, never_cancelled, no_progress

@@ -13,23 +13,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from reprise.errors import ProviderError
+from reprise.model.conversation import Message, ModelReply, ModelRequest, ProviderIdentity, ToolCall
+from reprise.model.measures import AnalyzeOptions, FrameMeasures, MeasuredShot, MediaProbe
 from reprise.model.media import Loudness, Sentence, Transcript, Word
+from reprise.model.render import RenderedFilm, RenderPlan
 from reprise.model.result import Usage
-from reprise.ports import (
-    AnalyzeOptions,
-    Cancelled,
-    FrameMeasures,
-    MeasuredShot,
-    MediaProbe,
-    Message,
-    ModelReply,
-    ModelRequest,
-    Progress,
-    ProviderIdentity,
-    RenderedFilm,
-    RenderPlan,
-    ToolCall,
-)
+from reprise.ports import Cancelled, Progress
 
 USAGE = Usage(input_uncached=90, output=30, calls=1, cost_micros=700)
 FRAMES = 1500

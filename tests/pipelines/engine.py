@@ -19,8 +19,9 @@ from pipelines.definitions import Wiring, build_definitions
 from pipelines.ingest import Ingest
 from pipelines.partitions import sync_partitions
 from reprise.errors import ProviderError
+from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.model.result import StepRecord, Usage
-from reprise.ports import Cancelled, ModelReply, ModelRequest, ProviderIdentity
+from reprise.ports import Cancelled
 from resources.media_kind import media_kind
 from resources.settings import Settings
 

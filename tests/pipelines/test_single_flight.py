@@ -5,8 +5,9 @@ import threading
 from pipelines.definitions import Wiring
 from pipelines.run_step import run_step
 from pipelines.step_run import StepOutcome, StepRun
+from reprise.model.conversation import ModelReply, ModelRequest
 from reprise.model.result import CacheReason, SeenStep, StepStatus
-from reprise.ports import Cancelled, ModelReply, ModelRequest
+from reprise.ports import Cancelled
 from tests.pipelines.engine import Engine, RuleProvider
 
 DEADLINE_SECONDS = 30.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from reprise.agents.heuristics.words import clip
 from reprise.media.film_length import seconds_in_text
-from reprise.ports import ProjectDocument
+from reprise.model.conversation import ProjectDocument
 
 HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*\s*$")
 UNDERLINE = re.compile(r"^(=+|-{3,})\s*$")

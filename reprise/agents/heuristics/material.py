@@ -9,9 +9,9 @@ from pydantic import JsonValue, ValidationError
 from reprise.agents.heuristics.words import is_filler
 from reprise.errors import InputUnresolved
 from reprise.media.spoken import Footage, SpokenWord, footage_of
+from reprise.model.conversation import AgentInputs, PriorOutput
 from reprise.model.media import Loudness, Shot, VideoAnalysis
 from reprise.model.workflow import StepType
-from reprise.ports import AgentInputs, PriorOutput
 
 CLARITY_MIN = 0.5
 """A sentence whose words' mean probability is lower was guessed."""

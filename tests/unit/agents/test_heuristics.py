@@ -14,9 +14,9 @@ from reprise.agents.heuristics.brief import AUDIENCE, AVOID, GOAL, TITLE, USE, b
 from reprise.agents.heuristics.material import material_of
 from reprise.agents.heuristics.rules import RULES
 from reprise.media.edit_plan import edit_decision
+from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
 from reprise.model.media import Loudness, VideoAnalysis
 from reprise.model.workflow import EditRoomConfig
-from reprise.ports import AgentInputs, PriorOutput, ProjectDocument
 from resources.definition_files import load_definitions
 from tests.analyses import TALK, silent_film, talk
 

@@ -8,8 +8,8 @@ import pytest
 from reprise.agents.loop import AgentTask, LoopLimits, run_agent, usage_of
 from reprise.errors import AnswerInvalid, Cancelled, LimitReached, ProviderError
 from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.conversation import AgentInputs, ModelReply, ProjectDocument, ToolCall
 from reprise.model.result import Usage
-from reprise.ports import AgentInputs, ModelReply, ProjectDocument, ToolCall
 from resources.scripted_provider import ScriptedProvider
 
 SCHEMA = {

@@ -3,8 +3,8 @@ import pytest
 from reprise.context.step_input import read_orders, resolved_input, sees_request
 from reprise.errors import InputUnresolved
 from reprise.model.agent import AgentDefinition
+from reprise.model.conversation import PriorOutput
 from reprise.model.workflow import ExtractConfig, InputMode, Step, StepType, Workflow
-from reprise.ports import PriorOutput
 
 PRIOR = {
     1: PriorOutput(order=1, label="analyze", type="VideoAnalyze", output={"b": 1, "a": [2]}),
@@ -77,7 +77,7 @@ def test_no_prior_output_is_an_empty_input() -> None:
 def test_a_step_reads_what_its_mode_and_its_texts_name(
     fields: dict[str, object], orders: list[int]
 ) -> None:
-    reader = step(**fields)
+    reader = step(3, **fields)
     assert read_orders(reader, workflow(reader), ()) == orders
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reprise.media.captions import CaptionRules, film_captions, srt, vtt
 from reprise.media.timeline import FilmClock, place_cuts
 from reprise.model.media import Word
-from reprise.ports import Caption, RenderCut
+from reprise.model.render import Caption, RenderCut
 
 
 def film(*spans: tuple[str, int, int], rate: str = "25") -> FilmClock:

@@ -3,7 +3,7 @@
 import pytest
 
 from reprise.media.film_length import LengthFrame, length_frame, seconds_in_text, wanted_seconds
-from reprise.ports import PriorOutput
+from reprise.model.conversation import PriorOutput
 
 
 @pytest.mark.parametrize(

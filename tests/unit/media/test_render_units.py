@@ -19,7 +19,7 @@ from reprise.media.render_units import (
     track_timescale,
     unit_key,
 )
-from reprise.ports import Caption, RenderCut, RenderPlan, RenderSource
+from reprise.model.render import Caption, RenderCut, RenderPlan, RenderSource
 
 
 def source(id: str = "v1", **changes: Any) -> RenderSource:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reprise.errors import MediaError
 from reprise.media.timeline import AUDIO_RATE_HZ, frame_at, nearest, parse_rate, place_cuts
-from reprise.ports import RenderCut
+from reprise.model.render import RenderCut
 
 NTSC = Fraction(30000, 1001)
 RATES = [Fraction(24000, 1001), Fraction(24), Fraction(25), NTSC, Fraction(30), Fraction(60)]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from reprise.errors import StoreError, StoreTimeout
-from reprise.model.cache import Lease
-from reprise.ports import CacheEntry, ObjectInfo
+from reprise.model.cache import CacheEntry, Lease
+from reprise.model.stored import ObjectInfo
 from resources.deadline import (
     HUNG_CALLS_MAX,
     Deadline,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reprise.model.agent import ToolGroup
+from reprise.model.conversation import AgentInputs, ProjectDocument
 from reprise.model.project import MediaKind, ProjectFile
-from reprise.ports import AgentInputs, ProjectDocument
 from reprise.tools.catalog import (
     TOOL_GROUPS,
     run_tool,
