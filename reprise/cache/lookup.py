@@ -8,7 +8,8 @@ Source: specification C6 to C10, C12, C17, C23.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -22,6 +23,9 @@ from reprise.model.stored import ObjectInfo
 from reprise.ports import EntryStore
 
 logger = logging.getLogger(__name__)
+
+HEADS_MAX = 8
+"""Artifacts of one result that are asked for at the same time."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,22 @@ class StepCache:
         result = StepResult.model_validate_json(entry.payload)
         if self._settings.validate_storage_artifacts:
             # The result's own list: the payload's digest covers it, the row's copy has none.
-            for artifact in result.artifacts:
-                gone = self._check_artifact(artifact)
-                if gone is not None:
-                    keep = read_only or gone.reason is not CacheReason.ARTIFACT_GONE
-                    return gone if keep else self._reject(step, gone)
+            for gone in self._check_artifacts(result.artifacts):
+                keep = read_only or gone.reason is not CacheReason.ARTIFACT_GONE
+                return gone if keep else self._reject(step, gone)
         hours = (now - entry.created_at).total_seconds() / 3600
         detail = f"from run {entry.run_id[:8]}, {_age(hours)} old"
         return Lookup(reason=CacheReason.HIT, detail=detail, result=result, entry=entry)
+
+    def _check_artifacts(self, artifacts: Sequence[Artifact]) -> list[Lookup]:
+        """Return what is wrong with artifacts, those that are gone first; all are asked at once."""
+        if len(artifacts) < 2:
+            checks = [self._check_artifact(artifact) for artifact in artifacts]
+        else:
+            with ThreadPoolExecutor(min(HEADS_MAX, len(artifacts))) as pool:
+                checks = list(pool.map(self._check_artifact, artifacts))
+        wrong = [check for check in checks if check is not None]
+        return sorted(wrong, key=lambda check: check.reason is not CacheReason.ARTIFACT_GONE)
 
     def _check_artifact(self, artifact: Artifact) -> Lookup | None:
         try:

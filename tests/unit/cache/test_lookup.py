@@ -1,3 +1,4 @@
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -246,4 +247,39 @@ def test_switched_off_it_neither_reads_nor_writes(
 
     assert cache.store(identity(), StepResult(output=1), COST) is CacheReason.STORE_OFF
     assert cache.lookup(identity()).reason is CacheReason.STORE_OFF
+    assert len(entries) == 0
+
+
+def test_artifacts_are_asked_for_at_the_same_time(entries: MemoryEntryStore, clock: Clock) -> None:
+    meeting = threading.Barrier(3, timeout=30)
+
+    def head(key: str) -> ObjectInfo:
+        meeting.wait()
+        return ObjectInfo(key=key, size_bytes=1, etag="e", modified_at=START)
+
+    cache = StepCache(entries, head, StepCacheSettings(), clock)
+    artifacts = tuple(
+        Artifact(name=f"{n}.jpg", storage_key=f"k/{n}", size_bytes=1, etag="e") for n in range(3)
+    )
+    cache.store(identity(), StepResult(output=1, artifacts=artifacts), COST)
+
+    assert cache.lookup(identity()).reason is CacheReason.HIT
+
+
+def test_one_artifact_gone_and_one_unanswered_is_gone(
+    entries: MemoryEntryStore, clock: Clock
+) -> None:
+    def head(key: str) -> ObjectInfo | None:
+        if key == "k/0":
+            message = "403"
+            raise StoreError(message)
+        return None
+
+    cache = StepCache(entries, head, StepCacheSettings(), clock)
+    artifacts = tuple(
+        Artifact(name=f"{n}.jpg", storage_key=f"k/{n}", size_bytes=1, etag="e") for n in range(2)
+    )
+    cache.store(identity(), StepResult(output=1, artifacts=artifacts), COST)
+
+    assert cache.lookup(identity()).reason is CacheReason.ARTIFACT_GONE
     assert len(entries) == 0
