@@ -1,8 +1,8 @@
 """All knobs, read from the environment: `REPRISE_<GROUP>__<NAME>`.
 
 Nothing is read at import; `load_settings()` reads once, when something starts. Every knob is a
-field here or in reprise/model/settings.py, with its meaning below it; docs/settings.md lists them
-and a test compares.
+field here or in reprise/model/settings.py, with its meaning below it; docs/reference/settings.md
+lists them and a test compares.
 """
 
 from pathlib import Path
