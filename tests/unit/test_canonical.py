@@ -1,8 +1,11 @@
 import json
 import math
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reprise.canonical import (
     DEPTH_MAX,
@@ -11,6 +14,7 @@ from reprise.canonical import (
     digest_fields,
     encode_fields,
 )
+from reprise.model.workflow import StepType
 from tests.strategies import field_sets, json_values
 
 
@@ -60,10 +64,33 @@ def test_canonical_json_survives_a_round_trip(value: object) -> None:
     assert canonical_json(json.loads(text)) == text
 
 
+@given(json_values)
+def test_canonical_json_is_what_the_standard_library_writes(value: object) -> None:
+    assert canonical_json(value) == json.dumps(  # type: ignore[arg-type]  # As above.
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20))
+@example(1e-4)
+@example(0.00009999999999999999)
+@example(9999999999999998.0)
+@example(1e16)
+@example(-0.0)
+@example('\x00\x1f\x7f\x80\u2028\\/"\U0001f600')
+def test_numbers_and_texts_are_laid_out_as_the_standard_library_does(value: float | str) -> None:
+    assert canonical_json([value]) == json.dumps([value], ensure_ascii=False)
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
         (1, "1"),
+        (2**64, "18446744073709551616"),
+        (-(2**63) - 1, "-9223372036854775809"),
+        (1e16, "1e+16"),
+        (1e-5, "1e-05"),
+        ({"\U0001f600": 1, "\uff5e": 2}, '{"\uff5e":2,"\U0001f600":1}'),
         (True, "true"),
         (1.0, "1.0"),
         ("1", '"1"'),
@@ -82,7 +109,20 @@ def test_values_of_different_types_have_different_texts(value: object, text: str
 
 @pytest.mark.parametrize(
     "value",
-    [(1,), {1: "a"}, math.nan, math.inf, object(), {"a": {1, 2}}, b"x", "\ud83d", {"\udc00": 1}],
+    [
+        *(
+            (1,),
+            {1: "a"},
+            math.nan,
+            math.inf,
+            object(),
+            {"a": {1, 2}},
+            b"x",
+            "\ud83d",
+            {"\udc00": 1},
+        ),
+        *(StepType.AGENT, {StepType.AGENT: 1}, [datetime(2026, 1, 1, tzinfo=UTC)], UUID(int=1)),
+    ],
 )
 def test_what_does_not_survive_json_is_refused(value: object) -> None:
     with pytest.raises(NotCanonical):
