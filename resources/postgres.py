@@ -226,8 +226,8 @@ class PostgresServer:
 
     def _version(self, connection: Connection) -> int:
         with connection.cursor() as cursor:
-            # Not `to_regclass`: it answers from a cache that nothing refreshes inside a transaction,
-            # and whoever waited for the lock would make the tables once more.
+            # Not `to_regclass`: it answers from a cache that nothing refreshes inside a
+            # transaction, and whoever waited for the lock would make the tables once more.
             cursor.execute(
                 "SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
                 "WHERE nspname = %s AND relname = 'component'",

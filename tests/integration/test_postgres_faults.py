@@ -191,6 +191,10 @@ def test_a_lease_store_that_is_frozen_lets_the_step_compute(
     leases = PostgresLeaseStore(postgres.url, schema=schema)
     guarded = BreakerLeaseStore(DeadlineLeaseStore(leases), CircuitBreaker("the store"))
     flights = SingleFlight(guarded)
+
+    def look() -> str | None:
+        return None
+
     with ExitStack() as stack:
         stack.callback(leases.close)
         leases.acquire("p1", key_of("other"), holder="x", seconds=1)
@@ -198,7 +202,7 @@ def test_a_lease_store_that_is_frozen_lets_the_step_compute(
         begun = time.monotonic()
         for _ in range(STEPS):
             with flights.take(
-                "p1", key_of("a"), look=lambda: None, expected_seconds=None, cancelled=bool
+                "p1", key_of("a"), look=look, expected_seconds=None, cancelled=bool
             ) as flight:
                 assert (flight.lease, flight.found) == (None, None)
         assert time.monotonic() - begun < STORE_SECONDS + SLACK_SECONDS
