@@ -179,7 +179,7 @@ class FasterWhisperSpeech:
                 except (RuntimeError, ValueError, OSError) as error:
                     message = (
                         f"The speech model {folder.name!r} cannot be loaded ({error}); "
-                        "name another in `REPRISE_SPEECH_MODEL`"
+                        "name another in `REPRISE_SPEECH__MODEL`"
                     )
                     raise SpeechModelMissing(message) from error
             return self._model

