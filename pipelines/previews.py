@@ -92,13 +92,16 @@ def _source(source: SourceAnalysis) -> TableRecord:
 
 def _look(sources: Sequence[SourceAnalysis], objects: ObjectStore) -> str:
     parts: list[str] = []
-    for source in sources:
+    left = SHEET_BYTES_MAX
+    for place, source in enumerate(sources):
         parts.append(f"**{source.name}**")
         keys = [shot.thumbnail_storage_key for shot in source.shots]
         sheet = contact_sheet(
             [objects.get_bytes(key) for key in spread(keys) if objects.head(key) is not None],
-            size_bytes_max=SHEET_BYTES_MAX // len(sources),
+            # What a source does not need is the next one's.
+            size_bytes_max=left // (len(sources) - place),
         )
+        left -= len(sheet)
         if sheet:
             data = base64.b64encode(sheet).decode()
             parts.append(f"![shots of {source.name}](data:image/jpeg;base64,{data})")
