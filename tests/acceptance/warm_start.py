@@ -7,6 +7,7 @@ own environment, own streams, an exit code of its own. It ends with the tests.
 """
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -14,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,13 +119,21 @@ class Command:
 def main() -> None:
     """Import everything, then fork for each request until the tests have gone."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    # What every command imports; nothing of it starts a thread or opens a file.
+    # What every command imports; nothing of it starts a thread or keeps a file open.
     import apps.cli
     import apps.commands.project
     import apps.commands.results
     import apps.commands.run
     import apps.commands.workflow
+    from apps.instance import open_instance
+    from resources.settings import Settings
 
+    # Opening an instance imports as much again.
+    with tempfile.TemporaryDirectory() as folder, open_instance(Settings(home=Path(folder))):
+        pass
+
+    # Else every collection in a child would copy the pages of all these modules.
+    gc.freeze()
     at_work: dict[int, socket.socket] = {}
     while True:
         if select.select([requests], [], [], POLL_SECONDS)[0]:
