@@ -308,7 +308,7 @@ def name_output(scene: Scene, rng: Random) -> Scene:
 
 def edit_cache_mode(scene: Scene, rng: Random) -> Scene:
     """Give a step its own word on caching."""
-    update = rng.choice(
+    update: dict[str, object] = rng.choice(
         [
             {"cache_mode": None, "allow_skipping_effects": False},
             {"cache_mode": CacheMode.NEVER},
@@ -397,7 +397,7 @@ def edit_room(scene: Scene, rng: Random) -> Scene:
 
 def edit_analysis(scene: Scene, rng: Random) -> Scene:
     """Change what is analysed, or how."""
-    update: JsonValue = rng.choice(
+    update: dict[str, object] = rng.choice(
         [
             {},
             {"sources": ["*"]},
@@ -413,7 +413,7 @@ def edit_analysis(scene: Scene, rng: Random) -> Scene:
 
 def edit_compile(scene: Scene, rng: Random) -> Scene:
     """Change how the film is made."""
-    update: JsonValue = rng.choice(
+    update: dict[str, object] = rng.choice(
         [{}, {"captions": False}, {"crf": 30}, {"title_card": False}, {"height_max": 144}]
     )
     config = VideoCompileConfig.model_validate(update)

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from reprise.model.result import CacheReason
 from reprise.ports import EntryStore
+from tests.oracle.deterministic import TwinAnalyzer, TwinRenderer, TwinSpeech
 from tests.oracle.scenes import SCENE_EDITS, first_scene
 from tests.oracle.user_code import any_version
 from tests.oracle.world import Finding, World
@@ -71,7 +72,9 @@ def fail_an_agent(world: World, rng: Random) -> None:
 
 def update_a_program(world: World, rng: Random) -> None:
     """Install another version of a program or model."""
-    rng.choice([world.analyzer, world.renderer, world.speech]).version = rng.choice(["1", "2"])
+    programs: list[TwinAnalyzer | TwinRenderer | TwinSpeech]
+    programs = [world.analyzer, world.renderer, world.speech]
+    rng.choice(programs).version = rng.choice(["1", "2"])
 
 
 def edit_code(world: World, rng: Random) -> None:

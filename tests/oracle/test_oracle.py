@@ -56,6 +56,7 @@ FOUND: dict[str, EditSequence] = {
     "an agent's type, seen by the step after it": EditSequence(38, (("edit_agent_type", 67),)),
     "a part that a mapped input leaves out": EditSequence(6, (("edit_parameters", 496),)),
     "a room in another place of the workflow": EditSequence(13, (("twin_step", 821),)),
+    "an artifact written over with as many bytes": EditSequence(1082, (("damage_objects", 550),)),
     "two steps that ask the same": EditSequence(13, (("twin_step", 821), ("relabel", 667))),
 }
 """What the oracle found once; each was a stale answer or a wrong forecast."""
@@ -69,14 +70,10 @@ def test_what_was_found_once_is_not_found_again(name: str) -> None:
 @pytest.mark.parametrize(
     "field",
     [
+        "agent_model_parameters",
         "agent_output_schema",
-        "agent_system_prompt",
-        "agent_tool_groups",
-        "function_fingerprint",
-        "history_digest",
+        "edit_room",
         "project_file_fingerprint",
-        "resolved_input",
-        "toolchain",
         "user_request",
         "variables",
     ],
@@ -92,6 +89,6 @@ def test_the_oracle_sees_a_field_that_is_left_out_of_the_key(
 
     monkeypatch.setattr(identify, "cache_key", without)
 
-    found = next((seed for seed in range(2000) if findings_of(sequence_of(seed))), None)
+    found = next((seed for seed in range(200) if findings_of(sequence_of(seed))), None)
 
     assert found is not None
