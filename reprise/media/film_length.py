@@ -1,8 +1,8 @@
 """How long a film is to be, and bringing passages to a length: fill, shorten, split.
 
 The wanted length comes from the user's request ("20 seconds", "20s", "half a minute"), else from
-what an earlier step read in the brief (`target_seconds`), else from the step's config. A film, with
-its title card, is never longer than half of its footage.
+what an earlier step read in the brief (`target_seconds`), else from the step's config. A film is
+never longer than half of its footage. Its title lies over the first cut and adds nothing.
 
 Source: issue "Foundation", quick-win-promo; specification W3 (EditRoom).
 """
@@ -11,13 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reprise.media.passages import Passage, pieces_of, total_seconds
+from reprise.media.passages import Passage, Piece, pieces_of, total_seconds
 from reprise.media.spoken import Footage
 from reprise.media.usable import RANGE_SECONDS_MIN, minus_frames, shot_ranges
 from reprise.model.conversation import PriorOutput
-
-TITLE_SECONDS = 2.5
-"""Room kept for the title card, which counts as a part of the film."""
 
 ROUNDS_MAX = 500
 """Most changes that are made to reach a length."""
@@ -49,7 +46,7 @@ _MINUTES = re.compile(r"(\d{1,2}(?:\.\d+)?)[\s-]*(?:m|min|mins|minutes?)\b", re.
 
 @dataclass(frozen=True)
 class LengthFrame:
-    """Between which lengths the cuts must be, in seconds, the title card not counted."""
+    """Between which lengths the cuts must be, in seconds."""
 
     target: float
     """Wanted."""
@@ -91,8 +88,7 @@ def length_frame(
     target: float, shortest: float, longest: float, footage_seconds: float
 ) -> LengthFrame:
     """Return the bounds of the cuts for a film between two lengths, at most half of the footage."""
-    film = min(longest, footage_seconds / 2)
-    most = film - min(TITLE_SECONDS, film / 4)
+    most = min(longest, footage_seconds / 2)
     least = min(shortest, most)
     return LengthFrame(min(max(target, least), most), least, most)
 
@@ -178,7 +174,11 @@ def _next(
     """Return the passages with one more sentence, else with one more part of a shot."""
     total = total_seconds(passages)
     found = _next_sentence(passages, footages, frame, total)
-    return found or _next_shot(passages, footages, frame.longest - total, seconds_each)
+    for whole_sentences in (True, False):
+        found = found or _next_shot(
+            passages, footages, min(seconds_each, frame.longest - total), whole_sentences
+        )
+    return found
 
 
 def split(passages: Sequence[Passage], cuts_min: int) -> list[Passage]:
@@ -256,6 +256,7 @@ def _next_sentence(
 ) -> tuple[str, list[Passage]] | None:
     """Return the passages with one more sentence: one that follows a chosen one, else the first."""
     used = {name for passage in passages for name in passage.sentence_ids}
+    used |= {name for piece in pieces_of(passages) for name in _heard(piece)}
     ends = {(id(each.footage), each.words[-1].index) for each in passages if each.words}
     options: list[tuple[bool, str, Passage]] = []
     for footage in footages.values():
@@ -275,8 +276,8 @@ def _next_sentence(
 def _next_shot(
     passages: Sequence[Passage],
     footages: Mapping[str, Footage],
-    room: float,
-    seconds_each: float,
+    seconds: float,
+    whole_sentences: bool,
 ) -> tuple[str, list[Passage]] | None:
     """Return the passages with one more part of a shot, the longest that is not used."""
     used = pieces_of(passages)
@@ -284,16 +285,33 @@ def _next_shot(
     for footage in footages.values():
         taken = [piece.stretch for piece in used if piece.passage.footage is footage]
         for shot in footage.source.shots:
-            for start, end in minus_frames(shot_ranges(footage, shot), taken, footage.rate):
+            ranges = shot_ranges(footage, shot, whole_sentences=whole_sentences)
+            for start, end in minus_frames(ranges, taken, footage.rate):
                 options.append((start - end, shot.id, footage, (start, end)))
-    seconds = min(seconds_each, room)
     if not options or seconds < RANGE_SECONDS_MIN:
         return None
     for _, name, footage, part in sorted(options, key=lambda each: (each[0], each[1])):
-        passage = Passage(footage, "fills the film", part=part, seconds=seconds)
+        passage = Passage(
+            footage,
+            "fills the film",
+            part=part,
+            seconds=seconds,
+            whole_sentences=whole_sentences,
+        )
         if pieces_of([passage]):
             return name, _placed(passages, passage, part[0])
     return None
+
+
+def _heard(piece: Piece) -> Iterator[str]:
+    """Yield the sentences of which something is heard in a piece."""
+    footage, stretch = piece.passage.footage, piece.stretch
+    for name, words in footage.by_sentence.items():
+        if (
+            words[0].start * footage.rate < stretch.end_frame
+            and words[-1].end * footage.rate > stretch.start_frame
+        ):
+            yield name
 
 
 def _placed(passages: Sequence[Passage], passage: Passage, start: float) -> list[Passage]:

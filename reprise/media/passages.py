@@ -49,6 +49,8 @@ class Passage:
     """Part of a shot in seconds, for a passage without words."""
     seconds: float = 0.0
     """How much of the part is shown, from its middle."""
+    whole_sentences: bool = True
+    """Whether a part of a shot may not hold a part of a sentence."""
 
     @property
     def sentence_ids(self) -> tuple[str, ...]:
@@ -188,9 +190,12 @@ def _spoken_passages(
 def _shot_passages(
     footage: Footage, shot: Shot, reason: str, seconds: float, notes: list[str]
 ) -> list[Passage]:
-    ranges = shot_ranges(footage, shot)
+    ranges = shot_ranges(footage, shot, whole_sentences=True)
     if not ranges:
-        notes.append(f"left out {shot.id!r}: it is black, frozen or silent, or too short")
+        why = "it is black, frozen or silent, or too short"
+        if shot_ranges(footage, shot):
+            why = "it would cut a sentence"
+        notes.append(f"left out {shot.id!r}: {why}")
         return []
     longest = max(ranges, key=lambda each: each[1] - each[0])
     return [Passage(footage, reason, part=longest, seconds=seconds)]
@@ -219,7 +224,9 @@ def _stretch(part: Passage) -> Stretch | None:
         return speech_stretch(part.footage, part.words)
     if part.part is None:
         return None
-    stretch = range_stretch(part.footage, *part.part, part.seconds)
+    stretch = range_stretch(
+        part.footage, part.part, part.seconds, whole_sentences=part.whole_sentences
+    )
     long_enough = (stretch.end_frame - stretch.start_frame) / part.footage.rate >= 0.5
     return stretch if long_enough else None
 

@@ -70,18 +70,35 @@ def speech_stretch(footage: Footage, words: Sequence[SpokenWord]) -> Stretch:
     return _frames(footage, (start, end), (first.start, last.end))
 
 
-def shot_ranges(footage: Footage, shot: Shot) -> list[tuple[float, float]]:
-    """Return the stretches of a shot that can be shown, in seconds, by rising time."""
+def shot_ranges(
+    footage: Footage, shot: Shot, *, whole_sentences: bool = False
+) -> list[tuple[float, float]]:
+    """Return the stretches of a shot that can be shown, in seconds, by rising time.
+
+    Args:
+        footage: The source.
+        shot: One of its shots.
+        whole_sentences: Whether to leave out parts of sentences; else only words stay whole.
+    """
     ranges = [(shot.start_seconds, min(shot.end_seconds, footage.end_seconds))]
     bad = [
         span
         for span in (*footage.source.black, *footage.source.freeze)
         if _length(span) > PICTURE_SECONDS_MAX
     ]
-    bad += [span for span in footage.silences if _length(span) > SPAN_SECONDS_MAX - 0.1]
+    # A little of a silence stays, so that the words beside it are whole whatever is rounded.
+    bad += [
+        Span(
+            start_seconds=span.start_seconds + PAD_OUT_SECONDS,
+            end_seconds=span.end_seconds - PAD_IN_SECONDS,
+        )
+        for span in footage.silences
+        if _length(span) > SPAN_SECONDS_MAX - 0.1
+    ]
     for span in bad:
         ranges = [part for each in ranges for part in _minus(each, span)]
-    whole = [_between_words(footage, each) for each in sorted(ranges)]
+    spoken = _spoken(footage, whole_sentences=whole_sentences)
+    whole = [_between(spoken, each) for each in sorted(ranges)]
     return [(start, end) for start, end in whole if end - start >= RANGE_SECONDS_MIN]
 
 
@@ -96,10 +113,25 @@ def minus_frames(
     return [(start, end) for start, end in left if end - start >= RANGE_SECONDS_MIN]
 
 
-def range_stretch(footage: Footage, start: float, end: float, seconds: float) -> Stretch:
-    """Return the middle of a stretch of a shot, at most so long, in frames inside it."""
-    spare = max(0.0, (end - start) - seconds) / 2
-    inner = _between_words(footage, (start + spare, end - spare))
+def range_stretch(
+    footage: Footage, part: tuple[float, float], seconds: float, *, whole_sentences: bool = False
+) -> Stretch:
+    """Return a stretch of a part of a shot, at most so long, in frames inside it.
+
+    It is the middle of the part, or as near to it as what is said allows.
+    """
+    spoken = _spoken(footage, whole_sentences=whole_sentences)
+    start, end = part
+    length = min(seconds, end - start)
+    middle = (start + end - length) / 2
+    edges = [edge for each in spoken for edge in _beside(each) if start <= edge <= end]
+    begins = {middle, start, end - length, *edges, *(edge - length for edge in edges)}
+    options = [
+        _between(spoken, (max(begin, start), min(begin + length, end)))
+        for begin in sorted(begins, key=lambda begin: (abs(begin - middle), begin))
+    ]
+    # Rounded, so that of two as long ones the nearer to the middle is taken.
+    inner = max(options, key=lambda option: round(option[1] - option[0], 3))
     rate = footage.rate
     first = ceil(inner[0] * rate - ROUNDING)
     last = min(floor(inner[1] * rate + ROUNDING), footage.source.frame_count)
@@ -136,15 +168,28 @@ def _minus(part: tuple[float, float], span: Span) -> list[tuple[float, float]]:
     return left + right
 
 
-def _between_words(footage: Footage, part: tuple[float, float]) -> tuple[float, float]:
-    """Return the part made shorter so that neither of its ends lies inside a word."""
+def _spoken(footage: Footage, *, whole_sentences: bool) -> list[tuple[float, float]]:
+    """Return when words are heard, or whole sentences; by rising time."""
+    if not whole_sentences:
+        return [(word.start, word.end) for word in footage.words]
+    return [(words[0].start, words[-1].end) for words in footage.by_sentence.values()]
+
+
+def _beside(spoken: tuple[float, float]) -> tuple[float, float]:
+    return spoken[0] - WORD_MARGIN_SECONDS, spoken[1] + WORD_MARGIN_SECONDS
+
+
+def _between(
+    spoken: Sequence[tuple[float, float]], part: tuple[float, float]
+) -> tuple[float, float]:
+    """Return a part made shorter so that neither of its ends lies inside what is said."""
     start, end = part
-    for word in footage.words:
-        if word.start < start < word.end:
-            start = word.end + WORD_MARGIN_SECONDS
-    for word in reversed(footage.words):
-        if word.start < end < word.end:
-            end = word.start - WORD_MARGIN_SECONDS
+    for each in spoken:
+        if each[0] < start < each[1]:
+            start = _beside(each)[1]
+    for each in reversed(spoken):
+        if each[0] < end < each[1]:
+            end = _beside(each)[0]
     return start, max(start, end)
 
 

@@ -35,7 +35,7 @@ def test_the_request_goes_before_the_brief_and_the_brief_before_the_step() -> No
     assert wanted_seconds("something short", [silent], 25) == 25
 
 
-def test_a_film_with_its_title_is_at_most_half_of_the_footage() -> None:
-    assert length_frame(25, 15, 40, 54) == LengthFrame(24.5, 15, 24.5)
-    assert length_frame(25, 15, 40, 600) == LengthFrame(25, 15, 37.5)
-    assert length_frame(25, 15, 40, 12) == LengthFrame(4.5, 4.5, 4.5)
+def test_a_film_is_at_most_half_of_the_footage() -> None:
+    assert length_frame(25, 15, 40, 48) == LengthFrame(24, 15, 24)
+    assert length_frame(25, 15, 40, 600) == LengthFrame(25, 15, 40)
+    assert length_frame(25, 15, 40, 12) == LengthFrame(6, 6, 6)
