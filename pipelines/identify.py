@@ -16,7 +16,7 @@ from pipelines.services import StepContext, StepExecutor
 from pipelines.step_run import StepRun
 from pipelines.steps import EXECUTORS
 from reprise.cache.explain import explained_digests
-from reprise.cache.key import KeyFacts, cache_key, key_fields
+from reprise.cache.key import KeyFacts, cache_key, field_digests, key_fields
 from reprise.cache.lookup import StepIdentity
 from reprise.cache.policy import cache_verdict
 from reprise.canonical import NotCanonical
@@ -104,12 +104,13 @@ def _identity(
         for order, item in context.prior.items()
     }
     seen = {file.id: (file.name, file.content_digest) for file in context.files}
+    digests = field_digests(fields)
     return StepIdentity(
         project_id=run.project_id,
         workflow_id=run.workflow.id,
         step_label=run.step.label,
         step_type=run.step.type.value,
         agent_id=run.step.agent,
-        cache_key=cache_key(fields),
-        field_digests=explained_digests(fields, read, facts, seen),
+        cache_key=cache_key(digests),
+        field_digests=explained_digests(digests, read, facts, seen),
     )

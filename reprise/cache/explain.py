@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 
 from reprise.cache.key import KeyFacts
-from reprise.canonical import canonical_json, sha256_hex
+from reprise.canonical import json_digest, sha256_hex
 from reprise.model.result import FieldChange
 
 PART = " / "
@@ -45,13 +45,8 @@ DIFF_LINES_MAX = 40
 """Longest difference shown, in lines."""
 
 
-def field_digest(value: str | None) -> str:
-    """Return the digest of a field's text: that of its canonical JSON, as bodies have it."""
-    return sha256_hex(canonical_json(value))
-
-
 def explained_digests(
-    fields: Mapping[str, str | None],
+    fields: Mapping[str, str],
     read: Mapping[str, str],
     facts: KeyFacts,
     files: Mapping[str, tuple[str, str]],
@@ -59,12 +54,12 @@ def explained_digests(
     """Return a digest for each field, and for the parts of those that have any.
 
     Args:
-        fields: The key's fields.
+        fields: Key field → digest.
         read: Step for people → digest of the output that was read.
         facts: What the key was made of besides definition and input.
         files: File id → name and content digest.
     """
-    digests = {name: field_digest(value) for name, value in fields.items()}
+    digests = dict(fields)
     for step, digest in read.items():
         digests[f"resolved_input{PART}{step}"] = digest
     for order, label, *rest in facts.history or ():
@@ -73,7 +68,7 @@ def explained_digests(
         name, digest = files.get(row[0], (row[0], ""))
         digests[f"project_file_fingerprint{PART}{name}"] = sha256_hex("\n".join((*row, digest)))
     for program, version in (facts.toolchain or {}).items():
-        digests[f"toolchain{PART}{program}"] = field_digest(version)
+        digests[f"toolchain{PART}{program}"] = json_digest(version)
     return digests
 
 

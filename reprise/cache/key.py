@@ -8,24 +8,23 @@ digest in tests/unit/cache/test_key.py reminds.
 Source: specification C1 to C4, C23.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from reprise.canonical import canonical_json, digest_fields
+from reprise.canonical import canonical_json, digest_fields, json_digest, text_digest
 from reprise.model.agent import AgentDefinition
 from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.workflow import Step, StepType
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
     StepType.VIDEO_ANALYZE: "shots 1, loudness 1, speech 1",
-    StepType.EDIT_ROOM: "1",
-    StepType.VIDEO_COMPILE: "1",
+    StepType.EDIT_ROOM: "2",
+    StepType.VIDEO_COMPILE: "2",
 }
 """Revision of each executor's own rules; bump one when its answers change for the same inputs."""
 
@@ -132,9 +131,30 @@ def key_fields(
     return fields
 
 
-def cache_key(fields: Mapping[str, str | None]) -> str:
-    """Return the key: SHA-256 over the field-named encoding, as 64 hexadecimal digits."""
-    return digest_fields(fields)
+def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
+    """Return each field's digest: that of its canonical JSON, as bodies have it.
+
+    Raises:
+        ValueError: A text holds a lone surrogate; there is no key then.
+    """
+    return {
+        name: text_digest(value)
+        # The largest field by far, and none that is kept as a body: escaping it as JSON would take
+        # longer than hashing it.
+        if name == "resolved_input" and value is not None
+        else json_digest(value)
+        for name, value in fields.items()
+    }
+
+
+def cache_key(digests: Mapping[str, str]) -> str:
+    """Return the key: SHA-256 over the field-named encoding, as 64 hexadecimal digits.
+
+    Args:
+        digests: Field → digest. The same digests explain a miss, so that a large input is hashed
+            once; null, empty and absent still differ.
+    """
+    return digest_fields(digests)
 
 
 def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
@@ -144,7 +164,11 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
         "agent_definition_id": canonical_json([agent.id for agent in agents]),
         "agent_system_prompt": canonical_json([agent.system_prompt for agent in agents]),
         "agent_output_schema_name": canonical_json([agent.output_schema_name for agent in agents]),
-        "agent_output_schema": _in_order([agent.output_schema for agent in agents]),
+        "agent_output_schema": canonical_json(
+            # A model is shown its keys as they stand.
+            [agent.output_schema for agent in agents],
+            sort_keys=False,
+        ),
         "agent_assigned_skills": canonical_json([list(a.assigned_skills) for a in agents]),
         "agent_inference_provider_id": canonical_json(list(facts.providers)),
         "agent_model_parameters": canonical_json(
@@ -155,9 +179,3 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
         ),
         "agent_tools": canonical_json(list(facts.tools)),
     }
-
-
-def _in_order(value: JsonValue) -> str:
-    """Return a value's JSON with its keys as they stand: a model is shown them in that order."""
-    canonical_json(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -7,6 +7,7 @@ from reprise.cache.key import (
     ALGORITHM_REVISIONS,
     KeyFacts,
     cache_key,
+    field_digests,
     file_rows,
     key_fields,
 )
@@ -53,6 +54,10 @@ def fields(
         user_request=user_request,
         variables={} if variables is None else variables,  # type: ignore[arg-type]  # Objects.
     )
+
+
+def key_of(key_fields: dict[str, str | None]) -> str:
+    return cache_key(field_digests(key_fields))
 
 
 def agent_with(**update: object) -> Callable[[], dict[str, str | None]]:
@@ -103,7 +108,7 @@ MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
 def test_changing_one_field_changes_the_key_and_is_named(name: str) -> None:
     before, after = fields(), MUTATIONS[name]()
 
-    assert cache_key(before) != cache_key(after)
+    assert key_of(before) != key_of(after)
     assert {n for n in before | after if before.get(n, 0) != after.get(n, 0)} == {name}
 
 
@@ -114,11 +119,11 @@ def test_no_field_is_left_out_of_the_mutation_test() -> None:
 
 def test_a_new_revision_of_an_executor_changes_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     analyze = Step(order=1, label="analyze", type=StepType.VIDEO_ANALYZE)
-    before = cache_key(fields(analyze, KeyFacts()))
+    before = key_of(fields(analyze, KeyFacts()))
     revisions = {**ALGORITHM_REVISIONS, StepType.VIDEO_ANALYZE: "another"}
     monkeypatch.setattr("reprise.cache.key.ALGORITHM_REVISIONS", revisions)
 
-    assert cache_key(fields(analyze, KeyFacts())) != before
+    assert key_of(fields(analyze, KeyFacts())) != before
 
 
 def test_fields_that_do_not_apply_are_absent() -> None:
@@ -143,14 +148,14 @@ def test_fields_that_do_not_apply_are_absent() -> None:
 
 
 def test_the_label_of_a_step_is_not_in_its_key() -> None:
-    assert cache_key(fields()) == cache_key(fields(STEP.model_copy(update={"label": "hooks"})))
+    assert key_of(fields()) == key_of(fields(STEP.model_copy(update={"label": "hooks"})))
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [(1, True), (1, "1"), (1, 1.0), (None, "None"), ("", None), ([], {})]
 )
 def test_variables_of_different_types_are_different(one: object, other: object) -> None:
-    assert cache_key(fields(variables={"a": one})) != cache_key(fields(variables={"a": other}))
+    assert key_of(fields(variables={"a": one})) != key_of(fields(variables={"a": other}))
 
 
 def test_the_order_of_a_schemas_properties_is_in_the_key() -> None:
@@ -158,11 +163,19 @@ def test_the_order_of_a_schemas_properties_is_in_the_key() -> None:
     one = agent_with(output_schema={"properties": {"a": {}, "b": {}}})
     other = agent_with(output_schema={"properties": {"b": {}, "a": {}}})
 
-    assert cache_key(one()) != cache_key(other())
+    assert key_of(one()) != key_of(other())
+
+
+def test_null_empty_absent_and_the_word_null_are_different_keys() -> None:
+    for name in ("resolved_input", "user_request"):
+        values: list[str | None] = [None, "", "null", '"null"', '""']
+        keys = {key_of({name: value}) for value in values} | {key_of({})}
+
+        assert len(keys) == 6
 
 
 def test_the_key_is_pinned() -> None:
-    assert cache_key(fields()) == "bfbef09eb9038a2ec9fa64c084342870c78baf822dd30681a87a76e3383fc7fc"
+    assert key_of(fields()) == "a206d75fa0c70dd26e602c1cc154f9a74519288cc5dc741dace014c391a4eee6"
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:

@@ -2,8 +2,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import JsonValue
 
 from reprise.cache.lookup import StepCache, StepCost, StepIdentity
+from reprise.canonical import sha256_hex
 from reprise.errors import StoreError, StoreTimeout
 from reprise.model.cache import CacheEntry, Lease
 from reprise.model.result import Artifact, CacheReason, StepResult, Usage
@@ -94,6 +96,36 @@ def test_changing_a_hit_does_not_change_the_next_one(cache: StepCache) -> None:
 
     assert again is not None
     assert again.output == {"a": [1]}
+
+
+def test_values_come_back_as_they_were(cache: StepCache) -> None:
+    output: dict[str, JsonValue] = {
+        "big": 2**70,
+        "small": 1e-9,
+        "nested": [[], {}, None, True, 1, 1.0, "é\u2028"],
+    }
+    cache.store(identity(), StepResult(output=output, variables={"v": 2**64}), COST)
+
+    result = cache.lookup(identity()).result
+
+    assert result is not None
+    assert repr(result.output) == repr(dict(sorted(output.items())))
+    assert result.variables == {"v": 2**64}
+
+
+@pytest.mark.parametrize(
+    "payload", ["[]", "{", '{"variables":[]}', '{"metadata":1}', '{"foreign":1}', '{"output":NaN}']
+)
+def test_a_payload_that_is_no_result_is_a_miss(
+    cache: StepCache, entries: MemoryEntryStore, payload: str
+) -> None:
+    cache.store(identity(), StepResult(output=1), COST)
+    entry = entries.get("p", KEY, now=START)
+    assert entry is not None
+    update = {"payload": payload, "payload_digest": sha256_hex(payload)}
+    entries.put(entry.model_copy(update=update))
+
+    assert not cache.lookup(identity()).is_hit
 
 
 def test_a_stop_signal_and_a_missing_output_variable_survive(cache: StepCache) -> None:
