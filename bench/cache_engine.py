@@ -6,11 +6,12 @@ Source: specification P2, P3.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import yaml
 
-from pipelines.definitions import Wiring
+from pipelines.definitions import CACHE_FILE, Wiring
 from pipelines.identify import identify_step
 from pipelines.prepare import PreparedStep, prepare_step
 from pipelines.records import record_of
@@ -20,8 +21,13 @@ from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.model.cache import Lookup
 from reprise.model.result import SeenStep, StepResult, StepStatus
 from reprise.model.settings import StepCacheSettings
+from reprise.ports import EntryStore
+from resources.breaker import BreakerEntryStore, CircuitBreaker
+from resources.deadline import DeadlineEntryStore
+from resources.payload_offload import PayloadOffload
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import Settings
+from resources.sqlite_entry_store import SqliteEntryStore
 
 PROJECT = "bench"
 SOURCES = 5
@@ -36,6 +42,26 @@ class BenchEngine:
     wiring: Wiring
     run: StepRun
     prepared: PreparedStep
+
+    @cached_property
+    def bare_rows(self) -> EntryStore:
+        """The SQLite store as it is, on the file of the engine's cache."""
+        return SqliteEntryStore(self.wiring.home / CACHE_FILE)
+
+    @cached_property
+    def wired_rows(self) -> EntryStore:
+        """The same behind deadline, breaker and offload, as `Wiring.cache` has it."""
+        knobs = self.wiring.settings.step_cache
+        guarded = DeadlineEntryStore(
+            self.bare_rows,
+            lookup_seconds=knobs.lookup_deadline_seconds,
+            store_seconds=knobs.store_deadline_seconds,
+        )
+        return PayloadOffload(
+            BreakerEntryStore(guarded, CircuitBreaker("the step cache's store")),
+            self.wiring.objects,
+            inline_bytes_max=knobs.inline_bytes_max,
+        )
 
     def variant(self, number: int) -> PreparedStep:
         """Return the step with another input of the same size: another entry."""
