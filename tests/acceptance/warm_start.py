@@ -44,12 +44,18 @@ class WarmStart:
         )
         theirs.close()
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> "Command":
-        """Start `reprise` with these arguments and this environment."""
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path = ROOT
+    ) -> "Command":
+        """Start `reprise` with these arguments and this environment, in this folder."""
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         told, tells = socket.socketpair()
-        request = {"arguments": arguments, "environment": dict(environment)}
+        request = {
+            "arguments": arguments,
+            "environment": dict(environment),
+            "folder": str(folder),
+        }
         socket.send_fds(
             self._mine, [json.dumps(request).encode()], [out_write, err_write, tells.fileno()]
         )
@@ -173,6 +179,7 @@ def _become(request: dict[str, Any], out: int, err: int) -> None:
     os.closerange(3, 64)
     os.environ.clear()
     os.environ.update(request["environment"])
+    os.chdir(request["folder"])
     sys.argv = ["reprise", *request["arguments"]]
 
 
