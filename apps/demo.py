@@ -13,7 +13,8 @@ from apps.commands.summary import compare_text, steps_table, summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
-from pipelines.definitions import Wiring, now
+from pipelines.cache_wiring import now
+from pipelines.definitions import Wiring
 from pipelines.ingest import Change, Ingest
 from reprise.errors import RepriseError
 from resources.media_kind import media_kind

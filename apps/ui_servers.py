@@ -208,12 +208,40 @@ def code_server_socket(run: dg.DagsterRun) -> str | None:
 
 
 def end_orphaned_runs(instance: dg.DagsterInstance) -> None:
-    """Mark runs whose code server is gone as failed.
+    """Mark runs of a UI that was killed as failed, unless their process still works.
 
-    Otherwise runs of a UI that was killed would count as running for ever, and Dagster would hold
-    back their projects' queued runs.
+    Otherwise they would count as running for ever, and Dagster would hold back their projects'
+    queued runs. A process that outlived its UI ends its run by itself.
     """
     for run in instance.get_runs(dg.RunsFilter(statuses=IN_PROGRESS)):
         path = code_server_socket(run)
-        if path is not None and not accepts(Path(path)):
+        if path is None or accepts(Path(path)):
+            continue
+        if not any(is_alive(process) for process in run_processes(instance, run.run_id)):
             instance.report_run_failed(run, message="the server that it ran on has ended")
+
+
+def run_processes(instance: dg.DagsterInstance, run_id: str) -> set[int]:
+    """Return the ids of the processes that said in a run's events that they work on it."""
+    found: set[int] = set()
+    for entry in instance.all_logs(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
+        event = entry.dagster_event
+        known = event.engine_event_data.metadata.get("pid") if event is not None else None
+        if known is not None and str(known.value).isdigit():
+            found.add(int(str(known.value)))
+    return found
+
+
+def is_alive(process: int) -> bool:
+    """Answer whether a process of this machine lives and is Python's."""
+    try:
+        # A number that was given again belongs to some other program, most likely.
+        return b"python" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        if Path("/proc/self").exists():
+            return False
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from pipelines.definitions import CACHE_FILE, Wiring
+from pipelines.cache_wiring import CACHE_FILE
+from pipelines.definitions import Wiring
 from pipelines.identify import identify_step
 from pipelines.prepare import PreparedStep, prepare_step
 from pipelines.records import record_of

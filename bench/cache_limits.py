@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.cache_engine import PROJECT, BenchEngine, bench_engine
 from bench.interleaved import Cost, costs_in_turns, is_crowded
-from pipelines.definitions import CACHE_FILE
+from pipelines.cache_wiring import CACHE_FILE
 from pipelines.prepare import PreparedStep
 from reprise.canonical import sha256_hex
 from reprise.model.result import StepResult

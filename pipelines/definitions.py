@@ -12,44 +12,33 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 import dagster as dg
 
 from io_managers.step_cache import StepCacheIOManager
+from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
-from pipelines.sweep import BATCHES_MAX, ROWS_BATCH, sweep_job, sweep_schedule
+from pipelines.sweep import sweep_job, sweep_schedule
 from reprise.cache.lookup import StepCache
-from reprise.cache.single_flight import Alone, Flights
 from reprise.context.bodies import Bodies
-from reprise.errors import RepriseError, StoreError, StoreUnusable, UnknownName
-from reprise.model.cache import EntryCaps
+from reprise.errors import RepriseError, UnknownName
 from reprise.ports import (
-    EntryStore,
     FilmRenderer,
     FunctionLoader,
     HistoryStore,
-    LeaseStore,
     ModelProvider,
     ObjectStore,
     ProjectRegistry,
     SpeechRecognizer,
     VideoAnalyzer,
 )
-from resources.breaker import (
-    BreakerEntryStore,
-    BreakerLeaseStore,
-    BreakerObjectStore,
-    CircuitBreaker,
-)
-from resources.deadline import DeadlineEntryStore, DeadlineLeaseStore, DeadlineObjectStore
 from resources.definition_files import Definitions, load_definitions
 from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.ffmpeg import FfmpegLocator
@@ -57,27 +46,19 @@ from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_renderer import FfmpegFilmRenderer
 from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
-from resources.memory_entry_store import MemoryEntryStore
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.payload_offload import PayloadOffload
-from resources.postgres_entry_store import PostgresEntryStore
-from resources.postgres_lease_store import PostgresLeaseStore
 from resources.python_functions import PythonFunctions, function_folders
 from resources.s3_object_store import S3ObjectStore
 from resources.scratch_folder import ScratchFolder
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
-from resources.single_flight import SingleFlight
 from resources.speech_model import SpeechModelLocator
-from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
-from resources.sqlite_lease_store import SqliteLeaseStore
 from resources.sqlite_projects import SqliteProjectRegistry
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
-
-CACHE_FILE = "step-cache.db"
 
 
 class Wiring:
@@ -115,42 +96,6 @@ class Wiring:
         )
 
     @cached_property
-    def entries(self) -> PayloadOffload:
-        """The cache's entries, for people's commands: without deadlines."""
-        knobs = self.settings.step_cache
-        return PayloadOffload(
-            self._entry_rows, self.objects, inline_bytes_max=knobs.inline_bytes_max
-        )
-
-    def sweep(self) -> tuple[int, int]:
-        """Remove expired and surplus entries, then objects that none names; return how many."""
-        entries = 0
-        for _ in range(BATCHES_MAX):
-            gone = self.entries.sweep(now=now(), rows_max=ROWS_BATCH)
-            entries += gone
-            if gone < ROWS_BATCH:
-                break
-        return entries, self.entries.sweep_objects(now=now())
-
-    @cached_property
-    def _entry_rows(self) -> EntryStore:
-        knobs = self.settings.step_cache
-        caps = EntryCaps(
-            size_bytes_max=knobs.project_size_bytes_max, rows_max=knobs.project_rows_max
-        )
-        url = self.settings.database.url
-        if url is not None:
-            return PostgresEntryStore(url.get_secret_value(), caps=caps)
-        return SqliteEntryStore(self.home / CACHE_FILE, caps=caps)
-
-    @cached_property
-    def _leases(self) -> LeaseStore:
-        url = self.settings.database.url
-        if url is not None:
-            return PostgresLeaseStore(url.get_secret_value())
-        return SqliteLeaseStore(self.home / CACHE_FILE)
-
-    @cached_property
     def history(self) -> HistoryStore:
         """What every run did."""
         return SqliteHistory(self.home / "history.db")
@@ -161,64 +106,19 @@ class Wiring:
         return SqliteProjectRegistry(self.home / "projects.db")
 
     @cached_property
+    def cache_wiring(self) -> CacheWiring:
+        """The step-result cache's own adapters."""
+        return CacheWiring(self.settings, self.objects)
+
+    @property
+    def entries(self) -> PayloadOffload:
+        """The cache's entries, for people's commands: without deadlines."""
+        return self.cache_wiring.entries
+
+    @property
     def cache(self) -> StepCache:
-        """The step-result cache; each operation has a deadline, each store a circuit breaker.
-
-        A store that cannot be used turns the cache off, with one warning (specification C13, C15).
-        """
-        knobs = self.settings.step_cache
-        if not knobs.enabled:
-            return StepCache(MemoryEntryStore(), self._cache_objects.head, knobs, now)
-        try:
-            entries: EntryStore = PayloadOffload(
-                BreakerEntryStore(
-                    DeadlineEntryStore(
-                        self._entry_rows,
-                        lookup_seconds=knobs.lookup_deadline_seconds,
-                        store_seconds=knobs.store_deadline_seconds,
-                    ),
-                    self._cache_breaker,
-                ),
-                self._cache_objects,
-                inline_bytes_max=knobs.inline_bytes_max,
-            )
-            # An indexed look-up: a file of a newer version is noticed when it is opened.
-            entries.tombstone("", "")
-        except StoreUnusable as error:
-            logger.warning("the step cache is off, every step executes: %s", error)
-            entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
-        except StoreError:
-            # Busy or slow for now; deadline and breaker answer for that.
-            pass
-        return StepCache(entries, self._cache_objects.head, knobs, now)
-
-    @cached_property
-    def flights(self) -> Flights:
-        """Concurrent executions of one step pay once; each alone where that is switched off."""
-        knobs = self.settings.step_cache
-        if not (knobs.single_flight and self.cache.enabled):
-            return Alone()
-        leases = DeadlineLeaseStore(self._leases, seconds=knobs.store_deadline_seconds)
-        return SingleFlight(
-            BreakerLeaseStore(leases, self._cache_breaker),
-            lease_seconds=knobs.lease_seconds,
-            heartbeat_seconds=knobs.heartbeat_seconds,
-        )
-
-    @cached_property
-    def _cache_breaker(self) -> CircuitBreaker:
-        return CircuitBreaker("the step cache's store")
-
-    @cached_property
-    def _cache_objects(self) -> ObjectStore:
-        """The object store as the cache asks it: in a hurry, and not again while it is down."""
-        knobs = self.settings.step_cache
-        objects = DeadlineObjectStore(
-            self.objects,
-            head_seconds=knobs.head_deadline_seconds,
-            transfer_seconds=knobs.payload_deadline_seconds,
-        )
-        return BreakerObjectStore(objects, CircuitBreaker("the object store"))
+        """The step-result cache."""
+        return self.cache_wiring.cache
 
     @cached_property
     def ffmpeg(self) -> FfmpegLocator:
@@ -266,7 +166,7 @@ class Wiring:
             objects=self.objects,
             bodies=Bodies(self.objects),
             cache=self.cache,
-            flights=self.flights,
+            flights=self.cache_wiring.flights,
             history=self.history,
             projects=self.projects,
             analyzer=self.analyzer,
@@ -319,11 +219,6 @@ class Wiring:
         return _configured_provider(provider_id, chosen)
 
 
-def now() -> datetime:
-    """Return the time, aware, UTC."""
-    return datetime.now(UTC)
-
-
 def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
     prefix = f"REPRISE_PROVIDERS__{provider_id.upper()}"
     if chosen.kind == "scripted":
@@ -365,7 +260,7 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         assets += its_assets
         jobs.append(job)
         schedules.append(daily_schedule(workflow, job))
-    sweep = sweep_job(wiring.sweep)
+    sweep = sweep_job(wiring.cache_wiring.sweep)
     jobs.append(sweep)
     schedules.append(sweep_schedule(sweep))
     io_manager = StepCacheIOManager(lambda: wiring.cache, lambda: wiring.history)
@@ -376,10 +271,18 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         sensors=[project_partitions_sensor(lambda: wiring.projects)],
         resources={
             IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),
-            SERVICES_KEY: dg.ResourceDefinition(lambda _: wiring.services),
+            SERVICES_KEY: dg.ResourceDefinition(lambda _: _of_run(wiring)),
         },
         executor=threaded_executor(wiring.settings.run_threads),
     )
+
+
+def _of_run(wiring: Wiring) -> Iterator[Services]:
+    """Give the services to a run; at its end the cache writes down what was used."""
+    try:
+        yield wiring.services
+    finally:
+        wiring.cache_wiring.flush()
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from apps.commands.tables import size_text, table
-from pipelines.definitions import Wiring, now
+from pipelines.cache_wiring import now
+from pipelines.definitions import Wiring
 from reprise.cache.explain import PART
 from reprise.errors import BadInput, UnknownName
 from reprise.model.cache import EntryFilter, EntrySummary
@@ -167,7 +168,7 @@ def _pin(wiring: Wiring, arguments: argparse.Namespace) -> int:
 
 
 def _prune(wiring: Wiring) -> int:
-    count, objects = wiring.sweep()
+    count, objects = wiring.cache_wiring.sweep()
     print(f"{count} expired or surplus entr{'y' if count == 1 else 'ies'} removed")
     if objects:
         print(f"{objects} stored payload{'' if objects == 1 else 's'} that no entry names removed")

@@ -5,8 +5,9 @@ import json
 from collections.abc import Sequence
 
 from apps.commands.tables import table
+from pipelines.cache_wiring import now
 from pipelines.compile import check_served
-from pipelines.definitions import Wiring, now
+from pipelines.definitions import Wiring
 from pipelines.ingest import Ingest
 from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
 from pipelines.run_options import step_modes

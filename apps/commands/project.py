@@ -6,7 +6,8 @@ from pathlib import Path
 
 from apps.commands.tables import printable, size_text, table
 from apps.instance import open_instance, storage_errors
-from pipelines.definitions import Wiring, now
+from pipelines.cache_wiring import now
+from pipelines.definitions import Wiring
 from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
 from resources.media_kind import media_kind

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from apps.commands.tables import size_text, table
-from pipelines.definitions import Wiring, now
+from pipelines.cache_wiring import now
+from pipelines.definitions import Wiring
 from pipelines.ingest import Ingest
 from reprise.errors import BadInput
 from reprise.model.result import Artifact, StepRecord

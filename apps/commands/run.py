@@ -8,8 +8,9 @@ from apps.commands.summary import summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
+from pipelines.cache_wiring import now
 from pipelines.compile import check_served
-from pipelines.definitions import Wiring, now
+from pipelines.definitions import Wiring
 from pipelines.ingest import Ingest
 from pipelines.run_options import step_modes
 from reprise.context.step_input import agent_ids
