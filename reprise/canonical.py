@@ -22,6 +22,7 @@ DEPTH_MAX = 200
 """Deepest nesting that is encoded; deeper values are refused, on every platform alike."""
 
 _JSON_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
+_CONTAINERS = frozenset({dict, list})
 _FIXED_MIN, _FIXED_MAX = 1e-4, 1e16
 
 
@@ -58,6 +59,18 @@ def json_digest(value: JsonValue) -> str:
         NotCanonical: See `canonical_json`.
     """
     return hashlib.sha256(_canonical_bytes(value)).hexdigest()
+
+
+def has_wide_integer(value: JsonValue) -> bool:
+    """Answer whether a value that has a canonical text holds an integer beyond 64 bits.
+
+    `orjson.loads` would give a float for it.
+    """
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return True
+    return False
 
 
 def text_digest(text: str) -> str:
@@ -128,13 +141,13 @@ def _is_plain(value: object) -> bool:
             return False
         if float in kinds and not all(_is_laid_out_alike(v) for v in level if type(v) is float):
             return False
+        if kinds.isdisjoint(_CONTAINERS):
+            return True
         below: list[Any] = []
         if dict in kinds:
             below += chain.from_iterable([v.values() for v in level if type(v) is dict])
         if list in kinds:
             below += chain.from_iterable([v for v in level if type(v) is list])
-        if not below:
-            return True
         level = below
     return False
 

@@ -9,6 +9,7 @@ Source: specification C1 to C4, C23.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -37,6 +38,14 @@ CONFIG_BLOBS = (
     "color_grade_room",
     "function",
 )
+
+
+INPUT_FIELD = "resolved_input"
+"""The largest field by far, and none that is kept as a body: its digest is that of the text as it
+stands, since escaping it as JSON would take longer than hashing it."""
+
+SHORT_CHARS = 512
+"""Digests of texts up to so long are remembered."""
 
 
 class KeyFacts(Value):
@@ -107,7 +116,7 @@ def key_fields(
         "max_iterations": None if step.max_iterations is None else str(step.max_iterations),
         "min_score": None if step.min_score is None else repr(step.min_score),
         "step_prompt": step.prompt,
-        "resolved_input": resolved_input,
+        INPUT_FIELD: resolved_input,
         "variables": canonical_json(dict(variables)),
     }
     if step.type in ALGORITHM_REVISIONS:
@@ -137,14 +146,7 @@ def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
     Raises:
         ValueError: A text holds a lone surrogate; there is no key then.
     """
-    return {
-        name: text_digest(value)
-        # The largest field by far, and none that is kept as a body: escaping it as JSON would take
-        # longer than hashing it.
-        if name == "resolved_input" and value is not None
-        else json_digest(value)
-        for name, value in fields.items()
-    }
+    return {name: _field_digest(name, value) for name, value in fields.items()}
 
 
 def cache_key(digests: Mapping[str, str]) -> str:
@@ -155,6 +157,18 @@ def cache_key(digests: Mapping[str, str]) -> str:
             once; null, empty and absent still differ.
     """
     return digest_fields(digests)
+
+
+def _field_digest(name: str, value: str | None) -> str:
+    if value is None or len(value) <= SHORT_CHARS:
+        return _short_digest(name == INPUT_FIELD, value)
+    return text_digest(value) if name == INPUT_FIELD else json_digest(value)
+
+
+@lru_cache(maxsize=1024)
+def _short_digest(is_input: bool, value: str | None) -> str:
+    # The same few from step to step: types, modes, tools, parameters, null.
+    return text_digest(value) if is_input and value is not None else json_digest(value)
 
 
 def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:

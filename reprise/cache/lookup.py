@@ -7,17 +7,18 @@ hit.
 Source: specification C6 to C10, C12, C17, C23.
 """
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pydantic_core import from_json
+import orjson
 
 from reprise.cache.explain import changes_text, explain_changes
 from reprise.cache.key import SCHEMA_VERSION
-from reprise.canonical import NotCanonical, canonical_json, sha256_hex
+from reprise.canonical import NotCanonical, canonical_json, has_wide_integer, sha256_hex
 from reprise.model.cache import CacheEntry, Lease, Lookup
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
@@ -28,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 _VALUE_FIELDS = {"output", "variables", "metadata"}
 """Fields of a result that hold any JSON value."""
+
+_WIDE = "wide_integers"
+"""Marks a payload whose integers only the slower parser reads right."""
 
 HEADS_MAX = 8
 """Artifacts of one result that are asked for at the same time."""
@@ -223,7 +227,9 @@ class StepCache:
 def _payload_of(result: StepResult) -> str:
     # Values go in as they are: a dump would turn a tuple into a list and never tell.
     data = result.model_dump(mode="json", exclude=_VALUE_FIELDS)
-    return canonical_json(data | {name: getattr(result, name) for name in _VALUE_FIELDS})
+    data |= {name: getattr(result, name) for name in _VALUE_FIELDS}
+    text = canonical_json(data)
+    return canonical_json({**data, _WIDE: True}) if has_wide_integer(data) else text
 
 
 def _result_of(payload: str) -> StepResult:
@@ -232,12 +238,15 @@ def _result_of(payload: str) -> StepResult:
     Raises:
         ValueError: It is none.
     """
-    # What JSON gives is a JSON value: a second walk through all of it would find nothing, and take
-    # half as long as the parse.
-    data = from_json(payload, allow_inf_nan=False, cache_strings="keys")
+    data = orjson.loads(payload)
     if not isinstance(data, dict):
         message = "a result is a dictionary"
         raise ValueError(message)
+    if data.pop(_WIDE, False):
+        data = json.loads(payload)
+        del data[_WIDE]
+    # What JSON gives is a JSON value: a walk through all of it would find nothing, and take half as
+    # long as the parse.
     values = {name: data.pop(name) for name in _VALUE_FIELDS if name in data}
     if not all(isinstance(values.get(name, {}), dict) for name in ("variables", "metadata")):
         message = "variables and metadata are dictionaries"
