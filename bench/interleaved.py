@@ -13,6 +13,10 @@ from dataclasses import dataclass
 
 Work = Callable[[], object]
 
+IN_A_ROW = 11
+"""Calls a turn: as many as a run of eleven steps makes. Alone, each would mostly measure how the
+one before it left the processor's caches."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -29,7 +33,7 @@ class Cost:
 
 
 def costs_in_turns(works: Mapping[str, Work], *, repetitions: int) -> dict[str, Cost]:
-    """Return the cost of each work.
+    """Return the cost of a call of each work.
 
     Args:
         works: Name → what to time; each is called once before the first turn, untimed.
@@ -41,8 +45,10 @@ def costs_in_turns(works: Mapping[str, Work], *, repetitions: int) -> dict[str, 
     for _ in range(repetitions):
         for name, work in works.items():
             wall, cpu = time.perf_counter(), time.process_time()
-            work()
-            samples[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+            for _ in range(IN_A_ROW):
+                work()
+            spent = (time.perf_counter() - wall, time.process_time() - cpu)
+            samples[name].append((spent[0] / IN_A_ROW, spent[1] / IN_A_ROW))
     return {
         name: Cost(*(statistics.median(values) for values in zip(*pairs, strict=True)))
         for name, pairs in samples.items()
