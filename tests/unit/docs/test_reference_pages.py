@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from apps.cli import build_parser
+from reprise.cache.key import CONFIG_BLOBS, KeyFacts, key_fields
+from reprise.model.agent import AgentDefinition
 from reprise.model.workflow import Step, StepType, Workflow
 from tests.reference_pages import PAGES, settings_tables, with_made_part, workflow_tables
 
@@ -53,6 +55,18 @@ def test_the_page_of_files_says_which_step_types_run() -> None:
     assert sentence is not None
     named = set(re.split(r", | and ", sentence.group(1)))
     assert named == {StepType(kind).value for kind in EXECUTORS}
+
+
+def test_the_concepts_name_every_field_of_the_key() -> None:
+    agent = AgentDefinition(id="a", agent_type="t", system_prompt="p")
+    facts = KeyFacts(agents=(agent,), toolchain={}, files=(), history=(), function_fingerprint="f")
+    step = Step(order=1, label="s", type=StepType.EDIT_ROOM)
+    fields = key_fields(
+        step, facts, project_id="p", resolved_input="", user_request="", variables={}
+    )
+    page = (PAGES.parent / "concepts" / "step-cache.md").read_text("utf-8")
+    table = "".join(line for line in page.splitlines() if line.startswith("| "))
+    assert {*fields, *CONFIG_BLOBS} - set(re.findall(r"`(\w+)`", table)) == set()
 
 
 def _commands(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str, argparse.Action]]:
