@@ -16,6 +16,7 @@ from tests.acceptance.ui_process import (
     LOCATION,
     ROOT,
     SCHEDULES,
+    SECONDS_MAX,
     TERMINATE,
     Ui,
     UiHome,
@@ -154,7 +155,21 @@ def test_a_ui_whose_daemon_dies_says_so_and_the_next_one_goes_on(home: UiHome, s
         assert ui.ended(run_id) == "SUCCESS"
 
 
-def test_a_killed_ui_leaves_no_process_and_no_run_that_counts_as_running(
+def test_a_killed_ui_leaves_no_process_once_its_run_has_ended(home: UiHome, short: Path) -> None:
+    home.add("p", short)
+    with opened_ui(home) as ui:
+        run_id = ui.launch("look", "p")
+        ui.wait(lambda: ui.run(run_id)["status"] == "STARTED", "the run at work")
+        ui.process.kill()
+        ui.process.communicate()
+        deadline = time.monotonic() + SECONDS_MAX
+        while home.processes() and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert home.processes() == []
+    assert home.runs() == {run_id: "SUCCESS"}
+
+
+def test_a_run_whose_process_was_killed_with_its_ui_does_not_count_as_running(
     home: UiHome, long: Path
 ) -> None:
     home.add("p", long)
@@ -162,11 +177,9 @@ def test_a_killed_ui_leaves_no_process_and_no_run_that_counts_as_running(
         lost = ui.launch("look", "p")
         ui.wait(lambda: home.processes("ffmpeg-"), "ffmpeg at work")
         ui.process.kill()
+        home.kill()
         ui.process.communicate()
-        deadline = time.monotonic() + 90.0
-        while home.processes() and time.monotonic() < deadline:
-            time.sleep(0.5)
-        assert home.processes() == []
+    assert home.runs() == {lost: "STARTED"}
     with opened_ui(home) as ui:
         assert ui.run(lost)["status"] == "FAILURE"
         assert ui.ended(ui.launch("look", "p")) == "SUCCESS"
