@@ -30,7 +30,7 @@ from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.context.step_input import read_orders
-from reprise.errors import RepriseError, UnknownName
+from reprise.errors import DefinitionInvalid, RepriseError
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
@@ -106,19 +106,27 @@ def _agent_json(agent: AgentDefinition) -> dict[str, JsonValue]:
 
 
 def check_served(workflow: Workflow) -> None:
-    """Check that every step type of a workflow has an executor.
+    """Check that this version can run every step of a workflow.
 
     Raises:
-        UnknownName: One has none; names file, step and the types that are served.
+        DefinitionInvalid: It cannot; names file, step, and what it can run.
     """
+    problems = []
     for step in workflow.steps:
+        where = f"{workflow.source_path}: step {step.order} ({step.label})"
         if step.type not in EXECUTORS:
             served = ", ".join(sorted(EXECUTORS))
-            message = (
-                f"{workflow.source_path}: step {step.order} ({step.label}): this version serves no"
-                f" steps of type {step.type.value!r}; it serves: {served}"
+            problems.append(
+                f"{where}: this version serves no steps of type {step.type.value!r};"
+                f" it serves: {served}"
             )
-            raise UnknownName(message)
+        elif step.condition is not None:
+            problems.append(
+                f"{where}: this version serves no conditions, so the step would always run;"
+                " remove `condition`"
+            )
+    if problems:
+        raise DefinitionInvalid(problems)
 
 
 def compile_workflow(
@@ -158,7 +166,13 @@ def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: RequestConfig
     ) -> dg.MaterializeResult[StepRecord]:
         services: Services = context.resources.services
-        record, chosen = _request_record(workflow, context, services, config.user_request)
+        try:
+            record, chosen = _request_record(workflow, context, services, config.user_request)
+        except RepriseError as error:
+            # The error says all that a person can use; a cause beneath it would be shown instead.
+            raise dg.Failure(
+                description=f"request of {workflow.id}: {error}", allow_retries=error.transient
+            ) from None
         assert record.reference is not None
         return dg.MaterializeResult(
             value=record,

@@ -236,6 +236,7 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
         base_url=chosen.base_url,
         api_key=chosen.api_key.get_secret_value() if chosen.api_key is not None else None,
         model=chosen.model,
+        context_tokens=chosen.context_tokens,
         structured_output=chosen.structured_output,
         native_tools=chosen.native_tools,
         timeout_seconds=chosen.timeout_seconds,

@@ -11,7 +11,7 @@ Source: specification W1, W2a.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -114,8 +114,14 @@ def load_definitions(folder: Path) -> Definitions:
     return Definitions(folder, dict(sorted(workflows.items())), agents, problems)
 
 
-def check_file(path: Path) -> tuple[str, ...]:
+def check_file(
+    path: Path, check: Callable[[Workflow], None] = lambda _workflow: None
+) -> tuple[str, ...]:
     """Return what is wrong with one file, a line each; a workflow's agents are beside it.
+
+    Args:
+        path: The file.
+        check: A further check of a workflow that is valid; raises DefinitionInvalid.
 
     Raises:
         UnknownName: There is no such file.
@@ -129,7 +135,7 @@ def check_file(path: Path) -> tuple[str, ...]:
         else:
             problems: dict[str, tuple[str, ...]] = {}
             agents, agent_ids = _load_agents(path.parent, problems)
-            parse_workflow(_text(path), str(path), agent_ids, agents)
+            check(parse_workflow(_text(path), str(path), agent_ids, agents))
     except DefinitionInvalid as error:
         return error.problems
     return ()

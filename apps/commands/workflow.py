@@ -82,7 +82,7 @@ def _check(wiring: Wiring, files: list[Path]) -> int:
     problems: list[str] = []
     if files:
         for file in files:
-            problems += check_file(file)
+            problems += check_file(file, check_served)
         checked = len(files)
     else:
         definitions = wiring.definitions

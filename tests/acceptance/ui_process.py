@@ -32,8 +32,12 @@ ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 240.0
 """Longest wait; the machine is busy with other tests."""
 
-LOOK = {"label": "look", "type": "VideoAnalyze", "video_analyze": {"speech": False}}
-READ = {
+LOOK: dict[str, object] = {
+    "label": "look",
+    "type": "VideoAnalyze",
+    "video_analyze": {"speech": False},
+}
+READ: dict[str, object] = {
     "label": "read",
     "type": "Agent",
     "agent": "brand",
@@ -41,21 +45,25 @@ READ = {
     "input_mode": "selected_prior_steps",
     "selected_prior_step_orders": [1],
 }
-ROOM = {
+ROOM: dict[str, object] = {
     "label": "room",
     "type": "EditRoom",
     "input_mode": "selected_prior_steps",
     "selected_prior_step_orders": [1],
     "edit_room": {"agents": ["director"]},
 }
-FILM = {
+FILM: dict[str, object] = {
     "label": "film",
     "type": "VideoCompile",
     "input_mode": "selected_prior_steps",
     "selected_prior_step_orders": [1, 2],
     "video_compile": {"preset": "veryslow"},
 }
-WORKFLOWS = {"look": [LOOK], "read": [LOOK, READ], "cut": [LOOK, ROOM, FILM]}
+WORKFLOWS: dict[str, list[dict[str, object]]] = {
+    "look": [LOOK],
+    "read": [LOOK, READ],
+    "cut": [LOOK, ROOM, FILM],
+}
 """Small workflows: footage is measured; one agent answers; a film comes out."""
 
 LOCATION = {"repositoryLocationName": "reprise", "repositoryName": "__repository__"}
