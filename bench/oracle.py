@@ -60,7 +60,8 @@ def _check(seeds: range, make_entries: Callable[[Path], EntryStore] | None) -> i
     share = tally.hits / max(1, tally.steps)
     edits = sum(tally.edits.values())
     print(
-        f"{tally.sequences} sequences, {edits} edits of {len(tally.edits)} kinds, {tally.runs} runs,"
+        f"{tally.sequences} sequences, {edits} edits of {len(tally.edits)} kinds,"
+        f" {tally.runs} runs,"
         f" {tally.steps} cached steps of which {share:.0%} hits, {seconds:.0f} s\n"
         f"stale answers, wrong forecasts, needless runs: {found} (goal: 0):"
         f" {'reached' if not found else 'not reached'}"

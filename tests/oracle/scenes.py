@@ -128,17 +128,24 @@ def first_scene(rng: Random) -> Scene:
         )
         for name in AGENTS
     }
-    steps: list[Step] = []
-    if rng.random() < 0.35:
-        steps += _media_steps()
+    while True:
+        workflow = Workflow(
+            id="w",
+            default_request="a promo",
+            variables={"tone": "warm", "count": 1},
+            steps=tuple(_first_steps(rng)),
+        )
+        scene = Scene(workflow, agents)
+        # Two gates would set the same variable.
+        if scene.is_valid():
+            return scene
+
+
+def _first_steps(rng: Random) -> list[Step]:
+    steps = _media_steps() if rng.random() < 0.35 else []
     while len(steps) < 2 or (len(steps) < 6 and rng.random() < 0.6):
         steps.append(_some_step(len(steps) + 1, LABELS[len(steps)], rng))
-    variables: dict[str, JsonValue] = {"tone": "warm", "count": 1}
-    scene = Scene(
-        Workflow(id="w", default_request="a promo", variables=variables, steps=tuple(steps)), agents
-    )
-    assert scene.is_valid()
-    return scene
+    return steps
 
 
 def _media_steps() -> list[Step]:

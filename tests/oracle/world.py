@@ -289,7 +289,7 @@ class World:
             self.scene.workflow, self.scene.project, services, self.scene.request
         ).text
         outcome = self.run(services, request)
-        findings += _wrong_forecasts(planned, outcome)
+        findings += wrong_forecasts(planned, outcome)
         self.hits += sum(record.from_cache for record in outcome.records.values())
         self.steps += len(outcome.records)
         self.fail_agents(set())
@@ -376,7 +376,8 @@ def _state(record: StepRecord | None) -> str:
     return "none" if record is None else f"{record.status} ({record.cache_reason})"
 
 
-def _wrong_forecasts(planned: list[PlannedStep], outcome: RunOutcome) -> list[Finding]:
+def wrong_forecasts(planned: list[PlannedStep], outcome: RunOutcome) -> list[Finding]:
+    """Return where a plan said what did not happen."""
     findings = []
     for step in planned:
         record = outcome.records.get(step.order)
@@ -398,7 +399,7 @@ def _record_differences(
     step: Step, one: StepRecord, other: StepRecord, with_cache: Services, without: Services
 ) -> list[Finding]:
     where = f"step {step.order} ({step.label}, {one.cache_reason}: {one.cache_detail})"
-    plain, expected = _comparable(one), _comparable(other)
+    plain, expected = comparable(one), comparable(other)
     findings = [
         Finding("a record differs", f"{where}: {name}: {plain[name]!r} for {expected[name]!r}")
         for name in plain
@@ -424,11 +425,11 @@ def _bytes(objects: ObjectStore, key: str) -> bytes | None:
     return objects.get_bytes(key) if objects.head(key) is not None else None
 
 
-def _comparable(record: StepRecord) -> Mapping[str, JsonValue]:
+def comparable(record: StepRecord) -> Mapping[str, JsonValue]:
+    """Return what of a record has to be the same with the cache and without."""
     data: dict[str, JsonValue] = record.model_dump(mode="json", exclude=SPENT)
-    reference = data["reference"]
-    assert isinstance(reference, dict)
-    data["reference"] = {**reference, "run_id": ""}
+    if record.reference is not None:
+        data["reference"] = record.reference.model_dump(mode="json", exclude={"run_id"})
     # The tag is the store's own; the bytes are compared.
     data["artifacts"] = [
         item.model_dump(mode="json", exclude={"etag"}) for item in record.artifacts
