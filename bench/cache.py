@@ -63,9 +63,10 @@ def main() -> int:
             peers = PeerEnvironment((arguments.peers_dir or folder / "peers").absolute())
             peers.install()
             (folder / "chains").mkdir()
-            compare_chains(folder / "chains", peers, repetitions=effort.chains)
-            if not arguments.quick:
-                compare_behaviour(folder / "behaviour", peers)
+            with peers.prefect_server(folder / "prefect"):
+                compare_chains(folder / "chains", peers, repetitions=effort.chains)
+                if not arguments.quick:
+                    compare_behaviour(folder / "behaviour", peers)
     return 0 if all(ratio.reached for ratio in ratios) else 1
 
 

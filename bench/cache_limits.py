@@ -35,7 +35,7 @@ HIT_LIMIT = "SHA-256 + select + json parse"
 HIT = "one hit"
 HIT_OF_MANY = "one hit, many entries"
 UPSERT = "upsert of the same row"
-PUT = "one store"
+PUT = "one store (SQLite)"
 
 Work = Callable[[], object]
 
@@ -187,8 +187,8 @@ def _stores(
     asked = cycle(variants)
     return {
         UPSERT: lambda: connection.execute(upsert, (row[0], next(keys), *row[2:])),
-        PUT: lambda: engine.wired_rows.put(next(entries)),
-        "the same, no deadline nor breaker": lambda: engine.bare_rows.put(next(entries)),
+        PUT: lambda: engine.bare_rows.put(next(entries)),
+        "the same, deadline and breaker too": lambda: engine.wired_rows.put(next(entries)),
         "a fresh result: key, JSON, store": lambda: engine.store(next(asked), result),
     }
 

@@ -1,14 +1,20 @@
 """The peers' own Python environment, and processes in it."""
 
 import os
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
 INSTALL_SECONDS_MAX = 900
 RUN_SECONDS_MAX = 120
+SERVER_SECONDS_MAX = 90
 ROOT = HERE.parent.parent
 
 _QUIET = {
@@ -43,7 +49,7 @@ class PeerEnvironment:
                 self._install_one(requirement)
 
     def _install_one(self, requirement: str) -> None:
-        command = [self.python, "-m", "pip", "install", "--quiet", requirement]
+        command: list[str | Path] = [self.python, "-m", "pip", "install", "--quiet", requirement]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False
@@ -55,9 +61,47 @@ class PeerEnvironment:
             lines = done.stderr.strip().splitlines() or ["pip failed"]
             self.missing[requirement] = lines[-1][:120]
 
+    @contextmanager
+    def prefect_server(self, home: Path) -> Iterator[None]:
+        """Have Prefect's server on loopback; without one each of its processes starts its own.
+
+        Args:
+            home: Its folder.
+        """
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        address = f"http://127.0.0.1:{port}/api"
+        start: list[str | Path] = [self.python, "-m", "prefect", "server", "start"]
+        server = subprocess.Popen(
+            [*start, "--host", "127.0.0.1", "--port", port],
+            env={**os.environ, **_QUIET, "PREFECT_HOME": str(home), "PREFECT_API_URL": address},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            if _answers(f"{address}/health", server):
+                os.environ["PREFECT_API_URL"] = address
+            yield
+        finally:
+            os.environ.pop("PREFECT_API_URL", None)
+            server.terminate()
+            server.wait()
+
     def why_missing(self, peer: str) -> str | None:
         """Return why a peer cannot run, or None."""
         return next((why for name, why in self.missing.items() if peer in name), None)
+
+
+def _answers(url: str, server: "subprocess.Popen[bytes]") -> bool:
+    deadline = time.monotonic() + SERVER_SECONDS_MAX
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            time.sleep(0.2)
+    return False
 
 
 def run_program(command: list[str | Path], store: Path) -> tuple[str, str]:

@@ -109,7 +109,7 @@ class Trial:
 
     def run(self, argument: object = "a") -> dict[str, object] | str:
         """Return the step's answer, or why there is none."""
-        asked = [self.store, self.code, json.dumps(argument)]
+        asked: list[str | Path] = [self.store, self.code, json.dumps(argument)]
         command: list[str | Path]
         if self._peer == ENGINE:
             command = [sys.executable, "-m", "bench.engine_probe", *asked]
@@ -131,7 +131,7 @@ class Trial:
         return len(log.read_text().splitlines()) if log.exists() else 0
 
     def stored_files(self) -> Sequence[Path]:
-        """Return the files of the store; the engine's cache is one of several stores in a folder."""
+        """Return the files of the store; the engine keeps other things beside its cache."""
         pattern = f"{ENGINE_STORE.name}*" if self._peer == ENGINE else "*"
         return [path for path in self.store.rglob(pattern) if path.is_file()]
 
