@@ -3,6 +3,7 @@
 Source: specification D16.
 """
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -63,8 +64,19 @@ def open_instance(settings: Settings) -> dg.DagsterInstance:
     """
     home = instance_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
-    with storage_errors(f"the Dagster instance in {home} cannot be opened"):
+    with storage_errors(f"the Dagster instance in {home} cannot be opened"), _one_at_a_time(home):
         return dg.DagsterInstance.from_config(str(home))
+
+
+@contextmanager
+def _one_at_a_time(home: Path) -> Iterator[None]:
+    """Keep other commands waiting: two that make Dagster's tables at once trip each other up."""
+    handle = os.open(home, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def job_origin(job_name: str) -> RemoteJobOrigin:
