@@ -233,7 +233,7 @@ def _planned(
         label=step.label,
         type=step.type.value,
         forecast=forecast,
-        reason=looked.reason,
+        reason=None if forecast is Forecast.UNKNOWN else looked.reason,
         detail=looked.detail,
         expected=_expected(asked, step, services, looked),
     )

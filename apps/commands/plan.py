@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 
 from apps.commands.tables import table
+from apps.providers import check_providers
 from pipelines.cache_wiring import now
 from pipelines.compile import check_served
 from pipelines.definitions import Wiring
@@ -24,6 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
     workflow = wiring.definitions.workflow(arguments.workflow)
     check_served(workflow)
     project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    check_providers(wiring, workflow, arguments.provider)
     modes = step_modes(",".join(arguments.step), workflow)
     asked = PlanRequest(
         workflow=workflow,

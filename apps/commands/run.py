@@ -8,12 +8,12 @@ from apps.commands.summary import summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
+from apps.providers import check_providers
 from pipelines.cache_wiring import now
 from pipelines.compile import check_served
 from pipelines.definitions import Wiring
 from pipelines.ingest import Ingest
 from pipelines.run_options import step_modes
-from reprise.context.step_input import agent_ids
 from reprise.errors import Cancelled, RepriseError
 from resources.media_kind import media_kind
 from resources.settings import load_settings
@@ -49,12 +49,7 @@ def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
     workflow = wiring.definitions.workflow(arguments.workflow)
     check_served(workflow)
     project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
-    agents = [wiring.definitions.agents[name] for s in workflow.steps for name in agent_ids(s)]
-    if agents:
-        wiring.provider(arguments.provider or wiring.settings.provider)
-    for agent in agents:
-        if agent.inference_provider_id is not None:
-            wiring.provider(agent.inference_provider_id)
+    check_providers(wiring, workflow, arguments.provider)
     steps = ",".join(arguments.step)
     step_modes(steps, workflow)
     return Launch(

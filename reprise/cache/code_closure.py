@@ -60,6 +60,10 @@ class CodeClosure:
         }
 
 
+BY_TEXT = frozenset({"__import__", "compile", "eval", "exec", "globals", "locals", "vars"})
+"""Builtins that reach code by a text, which cannot be followed: there is no fingerprint then."""
+
+
 @dataclass
 class Unit:
     """A top-level statement."""
@@ -204,7 +208,8 @@ class ClosureWalk:
         """Follow everything that was reached, to the end.
 
         Raises:
-            NotCanonical: A text is no Python, or there are more than `UNITS_MAX` statements.
+            NotCanonical: A text is no Python, reaches code by a text, or there are more than
+                `UNITS_MAX` statements.
         """
         while self._queue:
             self._follow(*self._queue.popleft())
@@ -262,6 +267,13 @@ class ClosureWalk:
         self._load(module)
         found = references(unit.node)
         for chain in found.names:
+            by_builtin = chain[0] in BY_TEXT and not module.has(chain[0])
+            if by_builtin or chain[-1] == "import_module":
+                message = (
+                    f"{module.source.path}:{unit.node.lineno}: {'.'.join(chain)} reaches code by a"
+                    " text, which cannot be followed; call what you need by its name"
+                )
+                raise NotCanonical(message)
             self.reach(module.name, chain)
         for item in found.imports:
             self._import_inside(module, unit, item, found.every_chain)

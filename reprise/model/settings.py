@@ -11,7 +11,7 @@ class StepCacheSettings(Value):
     enabled: bool = True
     """Master switch; off behaves as if there were no cache."""
     ttl_hours: float = Field(default=168.0, gt=0)
-    """Lifetime of an entry, in hours."""
+    """Lifetime of an entry, in hours, counted from when it is stored."""
     max_entry_chars: int = Field(default=2_000_000, gt=0)
     """Larger results are not stored, in characters of their JSON."""
     validate_storage_artifacts: bool = True

@@ -362,3 +362,20 @@ def test_a_callable_of_an_installed_package_has_no_fingerprint() -> None:
 def test_the_fingerprint_is_pinned() -> None:
     """It must not change by accident: every pure function would miss; see FINGERPRINT_REVISION."""
     assert fingerprint(BASE) == "6cd2e36ea66d5f9d82dcc815f39eac60bf7e3a1ac5ae69cce3b4257c7a74405a"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "globals()['helper']()",
+        "eval('helper()')",
+        "vars()['helper']()",
+        "__import__('promo').helper()",
+        "importlib.import_module('promo').helper()",
+    ],
+)
+def test_code_that_is_reached_by_a_text_has_no_fingerprint(call: str) -> None:
+    text = f"import importlib\ndef helper(): return 1\ndef pick(inputs): return {call}\n"
+
+    with pytest.raises(NotCanonical, match="reaches code by a text"):
+        loader(promo=text).load("promo:pick").fingerprint()
