@@ -39,7 +39,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def long_footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """More of it, large enough that measuring and encoding take their time."""
     folder = tmp_path_factory.mktemp("footage")
-    return clip(folder / "long.mp4", seconds=12.0, size="1280x720")
+    return clip(folder / "long.mp4", seconds=10.0, size="1280x720")
 
 
 @pytest.fixture
