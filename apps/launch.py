@@ -21,7 +21,7 @@ from apps.commands.tables import one_line
 from apps.instance import LOCATION_NAME, job_origin, storage_errors
 from apps.progress import RunProgress
 from pipelines.definitions import Wiring, build_definitions
-from pipelines.executor import INTERACTIVE_TAG
+from pipelines.executor import INTERACTIVE_TAG, is_interactive
 from pipelines.partitions import sync_partitions
 from pipelines.request import REQUEST
 from pipelines.run_options import CACHE_STEPS_TAG, CACHE_TAG, PROVIDER_TAG, request_op
@@ -132,7 +132,7 @@ class Launcher:
                 job,
                 run_id=run_id,
                 run_config=_run_config(launch),
-                tags=_tags(launch, self._wiring.scratch.path),
+                tags=_tags(launch, run_id, self._wiring.scratch.path),
                 remote_job_origin=job_origin(job.name),
             )
         events = _Events(launch, run_id, self._wiring.history, progress)
@@ -218,10 +218,8 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> None:
         dg.RunsFilter(statuses=statuses, tags={HOST_TAG: platform.node() or "unknown"})
     )
     for run in found:
-        if run.parent_run_id is not None:
-            # Re-executed from the UI: it has its parent's tags and another process.
-            continue
-        if not is_in_use(Path(run.tags.get(SCRATCH_TAG, ""))):
+        # A run launched again from the UI has its model's tags and another process.
+        if is_interactive(run) and not is_in_use(Path(run.tags.get(SCRATCH_TAG, ""))):
             instance.report_run_failed(run, message="its process ended without a word")
 
 
@@ -239,7 +237,7 @@ def _run_config(launch: Launch) -> dict[str, Any]:
     return {"loggers": QUIET, "ops": {request_op(launch.workflow): {"config": config}}}
 
 
-def _tags(launch: Launch, scratch: Path) -> dict[str, str]:
+def _tags(launch: Launch, run_id: str, scratch: Path) -> dict[str, str]:
     tags = {
         "dagster/partition": launch.project,
         # By this tag the UI finds a job's runs.
@@ -250,7 +248,7 @@ def _tags(launch: Launch, scratch: Path) -> dict[str, str]:
         "reprise/user": _user(),
         HOST_TAG: platform.node() or "unknown",
         SCRATCH_TAG: str(scratch),
-        INTERACTIVE_TAG: "true",
+        INTERACTIVE_TAG: run_id,
         CACHE_TAG: launch.cache,
     }
     if launch.cache_steps:

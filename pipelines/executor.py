@@ -47,7 +47,15 @@ WIND_DOWN_SECONDS = 7.0
 """How long a stopped run waits for its steps; ffmpeg gets 5 s to end and is then killed."""
 
 INTERACTIVE_TAG = "reprise/interactive"
-"""Run tag of a run whose Ctrl-C is its user's own wish to stop it."""
+"""Run tag of a run whose Ctrl-C is its user's own wish to stop it.
+
+Its value is the run's id: the UI copies tags when it launches a run again, in another process.
+"""
+
+
+def is_interactive(run: dg.DagsterRun) -> bool:
+    """Answer whether a run works in the process of the command that a person gave."""
+    return run.tags.get(INTERACTIVE_TAG) == run.run_id
 
 
 class ThreadedExecutor(Executor):
@@ -106,7 +114,7 @@ class ThreadedExecutor(Executor):
                 )
             )
             stack.callback(forget, context.run_id)
-            if not context.dagster_run.tags.get(INTERACTIVE_TAG):
+            if not is_interactive(context.dagster_run):
                 # Dagster captures with files in place of the terminal and `tail` processes that
                 # copy them back: those die of the same Ctrl-C with tracebacks, and lose the last
                 # lines. What steps log is in the run all the same.
@@ -169,7 +177,7 @@ class _Steps:
         if not (pop_captured_interrupt() or self._stop.is_set()):
             return
         run = self._context.dagster_run
-        if run.tags.get(INTERACTIVE_TAG):
+        if is_interactive(run):
             self._context.instance.report_run_canceling(run)
         raise DagsterExecutionInterruptedError
 

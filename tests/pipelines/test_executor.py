@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,9 +27,11 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def run(
-    instance: dg.DagsterInstance, job: dg.JobDefinition, tags: dict[str, str] | None = None
+    instance: dg.DagsterInstance, job: dg.JobDefinition, *, interactive: bool = False
 ) -> dg.DagsterRun:
-    created = instance.create_run_for_job(job, tags=tags or {})
+    run_id = str(uuid.uuid4())
+    tags = {INTERACTIVE_TAG: run_id} if interactive else {}
+    created = instance.create_run_for_job(job, run_id=run_id, tags=tags)
     list(execute_run_iterator(InMemoryJob(job), created, instance))
     done = instance.get_run_by_id(created.run_id)
     assert done is not None
@@ -177,7 +180,7 @@ def test_a_cancelled_run_ends_its_steps_and_is_recorded_as_cancelled(
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    done = run(instance, job, {INTERACTIVE_TAG: "true"})
+    done = run(instance, job, interactive=True)
 
     assert done.status is dg.DagsterRunStatus.CANCELED
     assert ended.is_set()
