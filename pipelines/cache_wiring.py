@@ -15,7 +15,7 @@ from pathlib import Path
 from pipelines.sweep import BATCHES_MAX, ROWS_BATCH
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Alone, Flights
-from reprise.errors import StoreError, StoreUnusable
+from reprise.errors import StoreUnusable
 from reprise.model.cache import EntryCaps
 from reprise.ports import EntryStore, LeaseStore, ObjectStore
 from resources.breaker import (
@@ -85,9 +85,9 @@ class CacheWiring:
             except StoreUnusable as error:
                 logger.warning("the step cache is off, every step executes: %s", error)
                 entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
-            except StoreError:
-                # Busy or slow for now; deadline and breaker answer for that.
-                pass
+            except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
+                # Busy or slow for now, or a user's own store; each call answers for itself.
+                logger.warning("the step cache's store failed: %s", error)
         return StepCache(entries, self._guarded_objects.head, knobs, now)
 
     @cached_property
@@ -108,7 +108,7 @@ class CacheWiring:
             return
         try:
             self._guarded.flush()
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("step cache: uses of entries are not written down: %s", error)
 
     def sweep(self) -> tuple[int, int]:

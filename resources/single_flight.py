@@ -24,7 +24,7 @@ from reprise.cache.single_flight import (
     poll_seconds,
     wait_seconds_max,
 )
-from reprise.errors import BadInput, Cancelled, StoreError
+from reprise.errors import Cancelled
 from reprise.model.cache import Lease
 from reprise.ports import Cancelled as IsCancelled
 from reprise.ports import LeaseStore
@@ -77,7 +77,9 @@ class SingleFlight:
             elif flight.lease is not None and flight.lease.fence > 1:
                 # Whoever had it before may have stored since this execution looked.
                 flight.found = look()
-        except (StoreError, BadInput) as error:
+        except Cancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("single flight of %s is off: %s", cache_key[:12], error)
         if flight.lease is None:
             yield flight
@@ -137,7 +139,7 @@ class SingleFlight:
             ended.set()
             try:
                 self._leases.release(lease)
-            except (StoreError, BadInput) as error:
+            except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
                 # It expires by itself.
                 logger.warning("lease of %s is not released: %s", lease.cache_key[:12], error)
 
@@ -149,7 +151,7 @@ class SingleFlight:
                     # the fence, and this run goes on with its own result.
                     logger.warning("lease of %s was lost", lease.cache_key[:12])
                     return
-            except (StoreError, BadInput) as error:
+            except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
                 # There are more heartbeats in a lease.
                 logger.warning("lease of %s is not renewed: %s", lease.cache_key[:12], error)
 
