@@ -8,13 +8,16 @@ Source: specification D1 to D6, W6.
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 from pydantic import JsonValue
 
+from io_managers.step_cache import StepCacheIOManager
 from pipelines.cancellation import cancellation
 from pipelines.metadata import request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
@@ -30,10 +33,12 @@ from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.context.step_input import read_orders
-from reprise.errors import DefinitionInvalid, RepriseError
+from reprise.errors import DefinitionInvalid, RepriseError, StoreError
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
+
+logger = logging.getLogger(__name__)
 
 IO_MANAGER_KEY = "step_cache"
 SERVICES_KEY = "services"
@@ -230,7 +235,7 @@ def _step_asset(
         group_name=workflow.slug,
         partitions_def=PROJECTS,
         io_manager_key=IO_MANAGER_KEY,
-        required_resource_keys={SERVICES_KEY},
+        required_resource_keys={SERVICES_KEY, IO_MANAGER_KEY},
         code_version=step_code_version(step, step_agents(step, agents)),
         retry_policy=RETRY_POLICY,
         kinds={step.type.value.lower()},
@@ -245,7 +250,9 @@ def _step_asset(
     def asset_body(
         context: dg.AssetExecutionContext, **references: StepReference
     ) -> dg.MaterializeResult[StepRecord]:
-        services: Services = context.resources.services
+        # The step asks the IO manager's cache before it executes (specification D4).
+        io_manager: StepCacheIOManager = context.resources.step_cache
+        services: Services = replace(context.resources.services, cache=io_manager.cache)
         run = _step_run(workflow, step, context, list(references.values()))
         record, result = _execute(run, context, services)
         assert record.reference is not None
@@ -319,4 +326,8 @@ def _execute(
 def _record_failure(
     run: StepRun, error: BaseException, services: Services, started_at: datetime
 ) -> None:
-    services.history.append(failure_record(run, error, services, started_at=started_at))
+    try:
+        services.history.append(failure_record(run, error, services, started_at=started_at))
+    except StoreError as fault:
+        # The step's own error is what counts, and whether it may be retried.
+        logger.warning("the failure of %s is not recorded: %s", run.where, fault)

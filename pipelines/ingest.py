@@ -118,7 +118,7 @@ class Ingest:
         key = _file_key(project.id, digest, name)
         info = self.objects.head(key)
         if info is None or info.size_bytes != size_bytes:
-            self.objects.put_file(key, path, media_type=media_type)
+            self._copy(path, key, media_type, digest)
         if row is not None and row.content_digest == digest and row.storage_key == key:
             return Change.UNCHANGED
         self.registry.put_file(
@@ -135,6 +135,16 @@ class Ingest:
             )
         )
         return Change.ADDED if row is None else Change.REPLACED
+
+    def _copy(self, path: Path, key: str, media_type: str, digest: str) -> None:
+        """Copy a file's bytes under their digest, unless the file changes meanwhile."""
+        self.objects.put_file(key, path, media_type=media_type)
+        with path.open("rb") as stream:
+            after = hashlib.file_digest(stream, "sha256").hexdigest()
+        if after != digest:
+            self.objects.delete(key)
+            message = f"{path} changed while it was added; add it again when it is complete"
+            raise BadInput(message)
 
 
 def collect(paths: Sequence[Path]) -> dict[str, Path]:

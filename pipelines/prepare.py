@@ -79,6 +79,7 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
         progress=run.progress,
         cancelled=run.cancelled,
         reuse=run.cache_mode is RunCacheMode.USE,
+        keep=run.cache_mode in (RunCacheMode.USE, RunCacheMode.REFRESH),
     )
     return PreparedStep(context, variables)
 

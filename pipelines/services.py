@@ -89,6 +89,8 @@ class StepContext:
     """A folder of its own, removed when it ends."""
     progress: Progress
     cancelled: Cancelled
+    keep: bool
+    """False when nothing may be left for later runs besides the result, render units included."""
     reuse: bool
     """False when nothing from earlier runs may be taken, render units included."""
 

@@ -349,7 +349,7 @@ class FilmRenderer(Protocol):
         progress: Progress,
         cancelled: Cancelled,
     ) -> RenderedFilm:
-        """Render to a file in `workdir`. Units are kept in the object store under `unit_prefix`.
+        """Render to a file in `workdir`. Units are kept under `unit_prefix`; empty keeps none.
 
         Raises:
             MediaError: A source cannot be read, or the film failed its verification.

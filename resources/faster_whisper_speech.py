@@ -103,11 +103,13 @@ class FasterWhisperSpeech:
         try:
             version = importlib.metadata.version("faster-whisper")
             backend = importlib.metadata.version("ctranslate2")
+            # Runs the detection of voices.
+            detector = importlib.metadata.version("onnxruntime")
         except importlib.metadata.PackageNotFoundError as error:
             raise _engine_missing() from error
         return {
             "speech_engine": "faster-whisper",
-            "speech_version": f"{version}+ctranslate2-{backend}",
+            "speech_version": f"{version}+ctranslate2-{backend}+onnxruntime-{detector}",
             "speech_model": found.name,
             "speech_model_digest": self._locator.digest(),
             "speech_compute_type": self._compute_type,

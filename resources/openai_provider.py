@@ -22,6 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import JsonValue
 
 from reprise.agents.chat_completions import payload_of, reply_of
+from reprise.canonical import sha256_hex
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
@@ -282,4 +283,6 @@ def _without_credentials(url: str) -> str:
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
     where = f"{host}:{parts.port}" if parts.port else host
-    return urlunsplit((parts.scheme, where, parts.path, "", ""))
+    # A query may name a version of the interface, and may hold a key: it counts by its digest.
+    query = sha256_hex(parts.query)[:16] if parts.query else ""
+    return urlunsplit((parts.scheme, where, parts.path, query, ""))

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from reprise.canonical import sha256_hex
 from reprise.errors import BadInput, ObjectMissing
 from reprise.model.cache import CacheEntry, Lease
-from reprise.model.result import CacheReason
 from reprise.ports import EntryStore, ObjectStore
 from resources.guarded_stores import GuardedEntryStore, unguarded
 
@@ -44,7 +43,8 @@ class PayloadOffload(GuardedEntryStore):
     def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
         """Return the entry that is valid now, or None; see `EntryStore`.
 
-        One whose object is gone or damaged is removed and is a miss.
+        One whose object is gone or damaged comes without a payload: its digest then tells the
+        cache that it is damaged, and the cache removes it unless it may only read.
 
         Raises:
             StoreError: The object store gave no answer; the entry stays.
@@ -56,14 +56,12 @@ class PayloadOffload(GuardedEntryStore):
         try:
             data = self._objects.get_bytes(entry.payload_key, size_bytes_max=max(1, size_bytes))
         except ObjectMissing:
-            reason = CacheReason.ARTIFACT_GONE
-        else:
-            if sha256_hex(data) == entry.payload_digest:
-                bare = {"payload_key": None, "payload_bytes": None}
-                return entry.model_copy(update={**bare, "payload": data.decode()})
-            reason = CacheReason.PAYLOAD_DAMAGED
-        self._inner.delete(project_id, cache_key, reason=reason, now=now)
-        return None
+            data = b""
+        whole = sha256_hex(data) == entry.payload_digest
+        payload = data.decode() if whole else ""
+        return entry.model_copy(
+            update={"payload_key": None, "payload_bytes": None, "payload": payload}
+        )
 
     def put(self, entry: CacheEntry, *, lease: Lease | None = None) -> bool:
         """Insert or replace an entry, its payload first when it is large; see `EntryStore`."""

@@ -20,7 +20,7 @@ class UnitShelf:
 
     Args:
         objects: The store.
-        prefix: Comes before each key.
+        prefix: Comes before each key; empty takes and keeps none.
         folder: Where local copies go.
         reuse: False never takes an earlier unit (new ones are still kept).
     """
@@ -37,7 +37,7 @@ class UnitShelf:
 
     def take(self, name: str) -> Path | None:
         """Return an earlier unit as a local file that is not written to, or None."""
-        if not self._reuse:
+        if not (self._reuse and self._prefix):
             return None
         key, target = self._key(name), self.path(name)
         target.unlink(missing_ok=True)
@@ -56,6 +56,8 @@ class UnitShelf:
 
     def keep(self, name: str, *, media_type: str) -> None:
         """Store a new unit, which must have passed its check."""
+        if not self._prefix:
+            return
         try:
             self._objects.put_file(self._key(name), self.path(name), media_type=media_type)
         except StoreError as error:

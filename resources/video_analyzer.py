@@ -6,6 +6,7 @@ figures while they arrive, so memory hardly grows with the length.
 Source: specification V5, V15.
 """
 
+import importlib.metadata
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
@@ -79,6 +80,7 @@ class FfmpegVideoAnalyzer:
             **self._locator.binary().identity(),
             "ffmpeg_threads": str(self._limits.threads),
             "shots_revision": SHOTS_REVISION,
+            "pyav": importlib.metadata.version("av"),
         }
 
     def probe(self, path: Path) -> MediaProbe:

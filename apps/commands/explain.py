@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pipelines.definitions import Wiring
 from reprise.cache.explain import TEXT_FIELDS, text_difference
 from reprise.context.bodies import Bodies
-from reprise.errors import ObjectMissing, UnknownName
+from reprise.errors import StoreError, UnknownName
 from reprise.model.result import CacheReason, FieldChange, StepRecord
 from reprise.model.workflow import slug
 from resources.settings import load_settings
@@ -125,7 +125,7 @@ def _differences(bodies: Bodies, record: StepRecord) -> dict[str, list[str]]:
             continue
         try:
             texts = [bodies.get(record.project_id, d) for d in (change.before, change.now)]
-        except ObjectMissing:
+        except StoreError:
             continue
         found[change.field] = text_difference(str(texts[0]), str(texts[1]))
     return found

@@ -11,7 +11,7 @@ from pipelines.compile import check_served
 from pipelines.definitions import Wiring
 from pipelines.ingest import Ingest
 from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
-from pipelines.run_options import step_modes
+from pipelines.run_options import RunOptions, step_modes
 from pipelines.step_run import RunCacheMode
 from resources.media_kind import media_kind
 from resources.settings import load_settings
@@ -27,17 +27,13 @@ def main(arguments: argparse.Namespace) -> int:
     project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
     check_providers(wiring, workflow, arguments.provider)
     modes = step_modes(",".join(arguments.step), workflow)
+    options = RunOptions(RunCacheMode(arguments.cache), arguments.provider, modes)
     asked = PlanRequest(
         workflow=workflow,
         project_id=project.id,
         request=arguments.request,
         cache=RunCacheMode(arguments.cache),
-        steps={
-            step.order: mode
-            for step in workflow.steps
-            for name, mode in modes.items()
-            if name in (str(step.order), step.label)
-        },
+        steps={step.order: options.cache_of(step) for step in workflow.steps},
         provider_id=arguments.provider,
     )
     steps = plan_run(asked, wiring.services)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from apps.commands.tables import printable, size_text, table
@@ -10,6 +11,8 @@ from pipelines.cache_wiring import now
 from pipelines.definitions import Wiring
 from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
+from reprise.errors import StoreError
+from reprise.model.cache import EntryFilter
 from resources.media_kind import media_kind
 from resources.settings import load_settings
 
@@ -88,7 +91,16 @@ def _remove(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> in
             print(f"removed  {printable(name)}")
     else:
         ingest.remove_project(arguments.name)
+        _forget(wiring, arguments.name)
         print(f"removed  project {arguments.name}")
     with open_instance(wiring.settings) as instance, storage_errors("partitions cannot be kept"):
         sync_partitions(instance, wiring.projects)
     return 0
+
+
+def _forget(wiring: Wiring, project: str) -> None:
+    """Remove the project's cache entries too: a project of this name made later starts anew."""
+    try:
+        wiring.entries.invalidate(EntryFilter(project_id=project), now=now())
+    except StoreError as error:
+        print(f"warning: its cache entries stay until they expire: {error}", file=sys.stderr)

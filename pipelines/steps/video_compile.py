@@ -55,7 +55,7 @@ class VideoCompileExecutor:
             plan,
             context.workdir / "render",
             reuse_units=context.reuse,
-            unit_prefix=f"projects/{context.project_id}/units",
+            unit_prefix=f"projects/{context.project_id}/units" if context.keep else "",
             progress=context.progress,
             cancelled=context.cancelled,
         )

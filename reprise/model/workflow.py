@@ -39,6 +39,12 @@ class StepType(StrEnum):
     FUNCTION = "Function"
     SCRIPT = "Script"
 
+    @classmethod
+    def _missing_(cls, value: object) -> "StepType | None":
+        """Take a type in any letter case, as `function`."""
+        name = str(value).lower()
+        return next((member for member in cls if member.value.lower() == name), None)
+
 
 class InputMode(StrEnum):
     """Which prior outputs a step reads."""

@@ -327,8 +327,13 @@ def test_the_key_is_in_no_error_and_no_identity(
 
 
 def test_credentials_in_the_address_are_not_in_the_identity() -> None:
-    provider = OpenAICompatibleProvider("x", base_url="https://me:secret@host.example:8443/v1?k=1")
-    assert provider.identity().endpoint == "https://host.example:8443/v1"
+    def endpoint(url: str) -> str:
+        return OpenAICompatibleProvider("x", base_url=url).identity().endpoint
+
+    assert endpoint("https://me:secret@host.example:8443/v1") == "https://host.example:8443/v1"
+    one, other = endpoint("https://host.example/v1?k=s1"), endpoint("https://host.example/v1?k=s2")
+    assert one != other
+    assert "s1" not in one
 
 
 def test_a_silent_endpoint_runs_into_the_deadline(

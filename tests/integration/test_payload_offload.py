@@ -125,25 +125,27 @@ def test_no_row_is_written_before_its_object(rows: EntryStore) -> None:
     assert len(rows) == 0
 
 
-def test_an_object_that_is_gone_is_a_miss_and_the_row_goes(
+def test_an_entry_whose_object_is_gone_comes_without_a_payload(
     store: PayloadOffload, objects: MemoryObjectStore
 ) -> None:
     store.put(sized("a", 100_000))
     objects.delete(kept(objects)[0])
-    assert store.get("p1", key_of("a"), now=NOW) is None
-    assert store.tombstone("p1", key_of("a")) is CacheReason.ARTIFACT_GONE
-    assert len(store) == 0
+    found = store.get("p1", key_of("a"), now=NOW)
+    assert found is not None
+    assert found.payload == ""
+    assert len(store) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 99_999, b"y" * 100_000])
-def test_an_object_that_is_damaged_is_a_miss_and_a_new_store_repairs_it(
+def test_an_entry_whose_object_is_damaged_comes_without_a_payload_until_stored_anew(
     store: PayloadOffload, objects: MemoryObjectStore, data: bytes
 ) -> None:
     stored = sized("a", 100_000)
     store.put(stored)
     objects.put_bytes(kept(objects)[0], data)
-    assert store.get("p1", key_of("a"), now=NOW) is None
-    assert store.tombstone("p1", key_of("a")) is CacheReason.PAYLOAD_DAMAGED
+    found = store.get("p1", key_of("a"), now=NOW)
+    assert found is not None
+    assert found.payload == ""
     store.put(stored)
     assert store.get("p1", key_of("a"), now=NOW) == stored
 

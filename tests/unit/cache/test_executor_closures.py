@@ -47,6 +47,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
         "resources.film_renderer:FfmpegFilmRenderer",
         "resources.ffmpeg_runner:FfmpegRunner",
     ),
+    "agent": ("pipelines.steps.agent:AgentExecutor",),
     "heuristic": ("resources.heuristic_provider:HeuristicProvider",),
     "tools": ("reprise.tools.catalog:run_tool",),
 }

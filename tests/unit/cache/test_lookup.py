@@ -315,3 +315,17 @@ def test_one_artifact_gone_and_one_unanswered_is_gone(
 
     assert cache.lookup(identity()).reason is CacheReason.ARTIFACT_GONE
     assert len(entries) == 0
+
+
+def test_a_read_only_lookup_leaves_what_it_cannot_use(
+    cache: StepCache, entries: MemoryEntryStore, objects: MemoryObjectStore, film: StepResult
+) -> None:
+    cache.store(identity(), film, COST)
+    objects.delete("k/film.mp4")
+    assert cache.lookup(identity(), read_only=True).reason is CacheReason.ARTIFACT_GONE
+    entry = entries.get("p", KEY, now=START)
+    assert entry is not None
+    entries.put(entry.model_copy(update={"payload": ""}))
+
+    assert cache.lookup(identity(), read_only=True).reason is CacheReason.PAYLOAD_DAMAGED
+    assert len(entries) == 1

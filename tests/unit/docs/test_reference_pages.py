@@ -31,7 +31,10 @@ def test_a_made_page_is_up_to_date(
 
 
 def test_a_setting_is_named_with_its_default_and_its_meaning() -> None:
-    row = "| `REPRISE_STEP_CACHE__TTL_HOURS` | `168` | Lifetime of an entry, in hours, counted from when it is stored. (above 0) |"
+    row = (
+        "| `REPRISE_STEP_CACHE__TTL_HOURS` | `168` | Lifetime of an entry, in hours, counted from"
+        " when it is stored. (above 0) |"
+    )
     assert row in settings_tables().splitlines()
 
 
