@@ -116,9 +116,9 @@ class Scene:
 SceneEdit = Callable[[Scene, Random], Scene]
 
 
-def first_scene(rng: Random) -> Scene:
-    """Return a workflow of two to six steps."""
-    agents = {
+def first_agents() -> dict[str, AgentDefinition]:
+    """Return the agents as they are before any edit."""
+    return {
         name: AgentDefinition(
             id=name,
             agent_type=name,
@@ -128,6 +128,21 @@ def first_scene(rng: Random) -> Scene:
         )
         for name in AGENTS
     }
+
+
+def film_scene() -> Scene:
+    """Return five steps with all that a hit may carry: thumbnails, a film, files read by tools."""
+    steps = [
+        *_media_steps(),
+        Step(order=4, label="d", type=StepType.AGENT, agent="reader_f"),
+        Step(order=5, label="e", type=StepType.AGENT, agent="plain_b"),
+    ]
+    return Scene(Workflow(id="w", default_request="a promo", steps=tuple(steps)), first_agents())
+
+
+def first_scene(rng: Random) -> Scene:
+    """Return a workflow of two to six steps."""
+    agents = first_agents()
     while True:
         workflow = Workflow(
             id="w",

@@ -295,7 +295,7 @@ class World:
         self.fail_agents(set())
         fresh = self.fresh_services()
         expected = self.run(fresh, request)
-        return findings + self._differences(outcome, services, expected, fresh)
+        return findings + self.differences(outcome, services, expected, fresh)
 
     def check_repetition(self) -> list[Finding]:
         """Run again with nothing changed: all that the policy allows has to be a hit."""
@@ -313,7 +313,7 @@ class World:
             if verdict.cacheable and record.cache_reason is not CacheReason.HIT:
                 what = f"step {step.order}: {record.cache_reason} {record.cache_detail}"
                 findings.append(Finding("an unchanged repetition ran", what))
-        return findings + self._differences(again, services, first, services)
+        return findings + self.differences(again, services, first, services)
 
     def _should_repeat(self) -> bool:
         scene = self.scene
@@ -321,9 +321,10 @@ class World:
         roomy = scene.settings.enabled and scene.settings.max_entry_chars > 100_000
         return plain and roomy and self.clock.now >= self.clock.latest
 
-    def _differences(
+    def differences(
         self, cached: RunOutcome, with_cache: Services, plain: RunOutcome, without: Services
     ) -> list[Finding]:
+        """Return what a run left behind otherwise than another one."""
         findings = []
         for step in self.scene.workflow.steps:
             one, other = cached.records.get(step.order), plain.records.get(step.order)
