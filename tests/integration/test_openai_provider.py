@@ -279,7 +279,7 @@ def test_a_429_for_want_of_money_is_final(
     [
         ({"Retry-After": "7"}, 7.0, 7.0),
         ({"Retry-After-Ms": "1500"}, 1.5, 1.5),
-        ({"Retry-After": format_datetime(datetime.now(UTC) + timedelta(hours=1))}, 3000.0, 3600.0),
+        ({"Retry-After": "in an hour"}, 3000.0, 3600.0),
     ],
 )
 def test_retry_after_is_read_in_all_its_forms(
@@ -289,6 +289,10 @@ def test_retry_after_is_read_in_all_its_forms(
     low: float,
     high: float,
 ) -> None:
+    if headers.get("Retry-After") == "in an hour":
+        # Made here: the suite may take long between reading this table and this test.
+        hour = datetime.now(UTC) + timedelta(hours=1)
+        headers = {"Retry-After": format_datetime(hour)}
     server.responder = lambda endpoint, _: endpoint.answer({}, status=429, headers=headers)
     with pytest.raises(ProviderError) as caught:
         provider.complete(request(), cancelled=never)
