@@ -6,6 +6,7 @@ a fresh result leave it alike. Nothing here knows Dagster.
 Source: specification C5 to C10, C23, D4.
 """
 
+import itertools
 import logging
 import shutil
 import time
@@ -91,8 +92,12 @@ class _Attempt:
 
     def _once(self, identity: StepIdentity, looked: Lookup) -> _Answer:
         """Execute under the key's lease, or take what its holder stores meanwhile."""
+        looks = itertools.count()
 
         def look() -> Lookup | None:
+            # The first look may be for what a holder that has just ended left.
+            if next(looks) > 0:
+                self._run.progress("waiting for another run that works on the same", None)
             again = self._services.cache.lookup(identity)
             return again if again.is_hit else None
 
