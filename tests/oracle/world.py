@@ -45,7 +45,7 @@ from tests.oracle.deterministic import (
 )
 from tests.oracle.scenes import PROVIDERS, Scene
 from tests.oracle.user_code import module_texts
-from tests.watched import watched
+from tests.watched import Around, stand_in, watched
 
 READS_ONLY = {
     "entries": {"get", "tombstone", "nearest"},
@@ -155,6 +155,12 @@ class World:
     def services(self) -> Services:
         """Return the services of a run with the cache, as a new process would wire them."""
         return self._services(self.objects, self.entries, self.scene.settings, self.history)
+
+    def cache_with(self, objects: ObjectStore | None, around: Around | None = None) -> StepCache:
+        """Return the cache on another object store, or with something at each call of its rows."""
+        entries = self.entries if around is None else stand_in(self.entries, around)
+        asked = self.objects if objects is None else objects
+        return StepCache(entries, asked.head, self.scene.settings, self.clock)
 
     def fresh_services(self) -> Services:
         """Return the services of a run without: the cache off, nothing there but the files."""

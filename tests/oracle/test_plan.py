@@ -1,0 +1,95 @@
+"""A plan against the run that follows it, over every kind of edit; it writes nothing.
+
+`World.check` plans before each run, compares the two, and sees which calls the plan made of the
+stores, the models and the programs. The oracle does the same after thousands of sequences.
+
+Source: specification C18.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from pipelines.plan import Forecast
+from pipelines.step_run import RunCacheMode
+from reprise.model.workflow import InputMode, Step, StepType, Workflow
+from tests.oracle.scenes import film_scene
+from tests.oracle.sequences import EDITS, MEMORY, EditSequence, findings_of
+from tests.oracle.world import World
+
+HIT, RUN, UNKNOWN = Forecast.HIT, Forecast.RUN, Forecast.UNKNOWN
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    logging.disable(logging.ERROR)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        yield World(film_scene(), Path(folder))
+
+
+def forecasts(world: World) -> list[Forecast]:
+    planned, findings = world.plan(world.services())
+    assert findings == []
+    return [step.forecast for step in planned]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_no_forecast_is_wrong_after_any_kind_of_edit(edit: str) -> None:
+    # Scenes with a film, with a gate, with readers of files.
+    for seed in (13, 22, 35):
+        sequence = EditSequence(seed, ((edit, seed), (edit, seed + 1)))
+        assert findings_of(sequence) == [], str(sequence)
+
+
+def test_what_reads_a_step_that_will_run_is_unknown(world: World) -> None:
+    assert forecasts(world) == [RUN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN]
+
+
+def test_all_of_an_unchanged_run_are_hits(world: World) -> None:
+    world.run(world.services(), "a promo")
+
+    assert forecasts(world) == [HIT] * 5
+
+
+def test_an_edited_room_is_run_and_the_analysis_before_it_is_not(world: World) -> None:
+    world.run(world.services(), "a promo")
+    agent = world.scene.agents["plain_a"].model_copy(update={"system_prompt": "You are another."})
+    world.scene = replace(world.scene, agents={**world.scene.agents, "plain_a": agent})
+
+    assert forecasts(world) == [HIT, RUN, UNKNOWN, UNKNOWN, UNKNOWN]
+
+
+def test_a_refreshed_step_is_run_and_what_reads_it_is_unknown(world: World) -> None:
+    world.run(world.services(), "a promo")
+    world.scene = replace(world.scene, step_modes={3: RunCacheMode.REFRESH})
+
+    assert forecasts(world) == [HIT, HIT, RUN, UNKNOWN, UNKNOWN]
+
+
+def test_a_twin_of_a_step_that_will_run_is_unknown(world: World) -> None:
+    steps = [
+        Step(
+            order=order,
+            label=label,
+            type=StepType.AGENT,
+            agent="plain_a",
+            input_mode=InputMode.SELECTED_PRIOR_STEPS,
+        )
+        for order, label in ((1, "a"), (2, "b"))
+    ]
+    workflow = Workflow(id="w", default_request="a promo", steps=tuple(steps))
+    world.scene = replace(world.scene, workflow=workflow)
+
+    assert forecasts(world) == [RUN, UNKNOWN]
+    world.run(world.services(), "a promo")
+    assert forecasts(world) == [HIT, HIT]
