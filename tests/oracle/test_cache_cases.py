@@ -280,6 +280,93 @@ def test_another_model_behind_the_same_provider_misses(make_world: MakeWorld) ->
     assert record(world).cache_detail == "changed: agent_inference_provider_id"
 
 
+# ------------------------------------------------------------- found by the oracle, each once
+
+
+def mapped_scene(path: str, provider: str = "rule") -> Scene:
+    """Two agents; the second reads a part of the first's answer."""
+    scene = agents_scene("plain_a", "plain_b")
+    one, two = scene.workflow.steps
+    scene = with_agent(scene, "plain_a", output_schema={})
+    mapped = two.model_copy(
+        update={"input_mode": InputMode.CUSTOM_MAPPED_SUBSET, "input_mapping": {"x": path}}
+    )
+    workflow = scene.workflow.model_copy(update={"steps": (one, mapped)})
+    return replace(scene, workflow=workflow, provider=provider)
+
+
+@pytest.mark.parametrize(("provider", "hits"), [("rule", False), ("texts", True)])
+def test_what_a_mapped_input_leaves_out_counts_for_those_that_see_it(
+    make_world: MakeWorld, provider: str, hits: bool
+) -> None:
+    """The heuristics read whole prior outputs; a model reads its prompt alone."""
+    world = make_world(mapped_scene('steps."1".b', provider))
+    records(world)
+    world.scene = with_agent(world.scene, "plain_a", system_prompt="You are another.")
+
+    assert records(world)[2].from_cache is hits
+    assert world.check() == []
+
+
+def test_a_room_reads_its_whole_analysis_whatever_is_mapped(make_world: MakeWorld) -> None:
+    scene = film_scene()
+    analysis, room, *rest = scene.workflow.steps
+    room = room.model_copy(
+        update={
+            "input_mode": InputMode.CUSTOM_MAPPED_SUBSET,
+            "selected_prior_step_orders": (),
+            "input_mapping": {"name": 'steps."1".sources[0].name'},
+        }
+    )
+    workflow = scene.workflow.model_copy(update={"steps": (analysis, room, *rest)})
+    world = make_world(replace(scene, workflow=workflow, provider="texts"))
+    records(world)
+    world.analyzer.version = "2"
+
+    assert not records(world)[2].from_cache
+    assert world.check() == []
+
+
+def test_the_type_of_the_agent_before_counts_for_those_that_see_it(make_world: MakeWorld) -> None:
+    world = make_world(agents_scene("constant_d", "plain_a"))
+    records(world)
+    world.scene = with_agent(world.scene, "constant_d", agent_type="another")
+
+    assert reasons(records(world)) == [CacheReason.FIELD_CHANGED, CacheReason.FIELD_CHANGED]
+
+
+def test_a_text_and_an_object_that_print_alike_are_told_apart(make_world: MakeWorld) -> None:
+    world = make_world(agents_scene("constant_d", "plain_a"))
+    records(world)
+    world.scene = with_agent(world.scene, "constant_d", output_schema={})
+
+    assert not records(world)[2].from_cache
+    assert world.check() == []
+
+
+def test_a_room_may_stand_at_another_place_of_the_workflow(make_world: MakeWorld) -> None:
+    scene = film_scene()
+    analysis, room, film, *_ = scene.workflow.steps
+    twin = room.model_copy(update={"order": 4, "label": "d"})
+    workflow = scene.workflow.model_copy(update={"steps": (analysis, room, film, twin)})
+    world = make_world(replace(scene, workflow=workflow))
+
+    assert world.check() == []
+    assert records(world)[4].from_cache
+
+
+def test_the_order_of_a_schemas_properties_is_another_prompt(make_world: MakeWorld) -> None:
+    scene = agents_scene("plain_a")
+    world = make_world(
+        with_agent(scene, "plain_a", output_schema={"properties": {"a": {}, "b": {}}})
+    )
+    record(world)
+    world.scene = with_agent(scene, "plain_a", output_schema={"properties": {"b": {}, "a": {}}})
+
+    assert record(world).cache_detail == "changed: agent_output_schema"
+    assert world.check() == []
+
+
 # ---------------------------------------------------------------------------------- files
 
 

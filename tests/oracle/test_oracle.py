@@ -52,21 +52,6 @@ def test_every_kind_of_edit_is_made() -> None:
     assert made == set(EDITS)
 
 
-FOUND: dict[str, EditSequence] = {
-    "an agent's type, seen by the step after it": EditSequence(38, (("edit_agent_type", 67),)),
-    "a part that a mapped input leaves out": EditSequence(6, (("edit_parameters", 496),)),
-    "a room in another place of the workflow": EditSequence(13, (("twin_step", 821),)),
-    "an artifact written over with as many bytes": EditSequence(1082, (("damage_objects", 550),)),
-    "two steps that ask the same": EditSequence(13, (("twin_step", 821), ("relabel", 667))),
-}
-"""What the oracle found once; each was a stale answer or a wrong forecast."""
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_once_is_not_found_again(name: str) -> None:
-    assert findings_of(FOUND[name]) == []
-
-
 @pytest.mark.parametrize(
     "field",
     [
