@@ -14,10 +14,12 @@ from tempfile import TemporaryDirectory
 
 from reprise.model.result import CacheReason
 from reprise.ports import EntryStore
+from tests.oracle.compare import Finding
 from tests.oracle.deterministic import TwinAnalyzer, TwinRenderer, TwinSpeech
-from tests.oracle.scenes import SCENE_EDITS, first_scene
+from tests.oracle.scene_edits import SCENE_EDITS
+from tests.oracle.scenes import first_scene
 from tests.oracle.user_code import any_version
-from tests.oracle.world import Finding, World
+from tests.oracle.world import World
 
 EDITS_MAX = 8
 

@@ -4,17 +4,13 @@ The run without takes the same files and definitions, and stores of its own that
 that the two leave behind is compared: outputs, records, artifacts, byte for byte.
 """
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from pipelines.compile import merged_history, step_reads, transitive_reduction
 from pipelines.ingest import Ingest
-from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
+from pipelines.plan import PlannedStep, PlanRequest, plan_run
 from pipelines.prepare import step_agents
 from pipelines.records import record_of
 from pipelines.request import REQUEST, choose_request
@@ -28,7 +24,6 @@ from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.result import CacheReason, SeenStep, StepRecord, StepReference, StepStatus
 from reprise.model.settings import StepCacheSettings
-from reprise.model.workflow import Step
 from reprise.ports import EntryStore, ModelProvider, ObjectStore
 from resources.media_kind import media_kind
 from resources.memory_entry_store import MemoryEntryStore
@@ -36,6 +31,13 @@ from resources.memory_functions import MemoryFunctions
 from resources.memory_history import MemoryHistory
 from resources.memory_object_store import MemoryObjectStore
 from resources.memory_projects import MemoryProjectRegistry
+from tests.oracle.compare import (
+    Finding,
+    RunOutcome,
+    record_differences,
+    state_of,
+    wrong_forecasts,
+)
 from tests.oracle.deterministic import (
     INJECTED,
     DeterministicProvider,
@@ -55,23 +57,6 @@ READS_ONLY = {
 }
 """The calls that a plan may make, by store."""
 
-SPENT = {
-    "run_id",
-    "from_cache",
-    "cache_reason",
-    "cache_detail",
-    "cache_changes",
-    "cache_run_id",
-    "usage",
-    "seconds",
-    "cached_tokens_saved",
-    "cached_seconds_saved",
-    "cached_cost_micros_saved",
-    "started_at",
-    "finished_at",
-}
-"""What a record says of this run alone; all else has to be the same with the cache and without."""
-
 
 class Clock:
     """Answers the time; a person may set it."""
@@ -84,27 +69,6 @@ class Clock:
         self.now += timedelta(milliseconds=1)
         self.latest = max(self.latest, self.now)
         return self.now
-
-
-@dataclass
-class RunOutcome:
-    """What a run left behind, by order."""
-
-    records: dict[int, StepRecord] = field(default_factory=dict)
-    errors: dict[int, str] = field(default_factory=dict)
-    injected: bool = False
-    """True when a failure that the test put in was met."""
-
-
-@dataclass
-class Finding:
-    """Something that must not be."""
-
-    what: str
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.where}"
 
 
 class World:
@@ -340,10 +304,10 @@ class World:
                 what = f"{cached.errors.get(step.order)} against {plain.errors.get(step.order)}"
                 findings.append(Finding("another error", f"step {step.order}: {what}"))
             if (one is None) != (other is None):
-                where = f"step {step.order}: {_state(one)} against {_state(other)}"
+                where = f"step {step.order}: {state_of(one)} against {state_of(other)}"
                 findings.append(Finding("one of two has a result", where))
             elif one is not None and other is not None:
-                findings += _record_differences(step, one, other, with_cache, without)
+                findings += record_differences(step, one, other, with_cache, without)
         return findings
 
 
@@ -377,68 +341,3 @@ def _request_record(scene: Scene, services: Services, run_id: str, text: str) ->
 def _reference(record: StepRecord) -> StepReference:
     assert record.reference is not None
     return record.reference
-
-
-def _state(record: StepRecord | None) -> str:
-    return "none" if record is None else f"{record.status} ({record.cache_reason})"
-
-
-def wrong_forecasts(planned: list[PlannedStep], outcome: RunOutcome) -> list[Finding]:
-    """Return where a plan said what did not happen."""
-    findings = []
-    for step in planned:
-        record = outcome.records.get(step.order)
-        was_hit = record is not None and record.from_cache
-        skipped = record is not None and record.status is StepStatus.SKIPPED
-        wrong = {
-            Forecast.HIT: not was_hit,
-            Forecast.RUN: was_hit or skipped,
-            Forecast.SKIP: not skipped,
-            Forecast.UNKNOWN: False,
-        }[step.forecast]
-        if wrong:
-            what = f"step {step.order}: {step.forecast} ({step.detail}), was {_state(record)}"
-            findings.append(Finding("a wrong forecast", what))
-    return findings
-
-
-def _record_differences(
-    step: Step, one: StepRecord, other: StepRecord, with_cache: Services, without: Services
-) -> list[Finding]:
-    where = f"step {step.order} ({step.label}, {one.cache_reason}: {one.cache_detail})"
-    plain, expected = comparable(one), comparable(other)
-    findings = [
-        Finding("a record differs", f"{where}: {name}: {plain[name]!r} for {expected[name]!r}")
-        for name in plain
-        if plain[name] != expected[name]
-    ]
-    if one.from_cache and (one.usage.tokens or one.usage.calls):
-        findings.append(Finding("a hit says that it spent something", where))
-    assert one.reference is not None
-    digest = one.reference.seen.body_digest
-    try:
-        with_cache.bodies.get(one.project_id, digest)
-    except RepriseError as error:
-        findings.append(Finding("a body is not there", f"{where}: {error}"))
-    for artifact in one.artifacts:
-        if _bytes(with_cache.objects, artifact.storage_key) != _bytes(
-            without.objects, artifact.storage_key
-        ):
-            findings.append(Finding("an artifact differs", f"{where}: {artifact.name}"))
-    return findings
-
-
-def _bytes(objects: ObjectStore, key: str) -> bytes | None:
-    return objects.get_bytes(key) if objects.head(key) is not None else None
-
-
-def comparable(record: StepRecord) -> Mapping[str, JsonValue]:
-    """Return what of a record has to be the same with the cache and without."""
-    data: dict[str, JsonValue] = record.model_dump(mode="json", exclude=SPENT)
-    if record.reference is not None:
-        data["reference"] = record.reference.model_dump(mode="json", exclude={"run_id"})
-    # The tag is the store's own; the bytes are compared.
-    data["artifacts"] = [
-        item.model_dump(mode="json", exclude={"etag"}) for item in record.artifacts
-    ]
-    return {name: re.sub(r"run-\d+", "run", str(value)) for name, value in data.items()}

@@ -17,15 +17,16 @@ from pipelines.plan import PlanRequest, plan_run
 from pipelines.step_run import RunCacheMode
 from reprise.model.result import StepRecord
 from resources.memory_functions import MemoryFunctions
+from tests.oracle.compare import RunOutcome, comparable, wrong_forecasts
 from tests.oracle.deterministic import (
     DeterministicProvider,
     TwinAnalyzer,
     TwinRenderer,
     TwinSpeech,
 )
-from tests.oracle.scenes import PROVIDERS, SCENE_EDITS, Scene, edit_settings, first_scene
+from tests.oracle.scene_edits import SCENE_EDITS, edit_settings
+from tests.oracle.scenes import PROVIDERS, Scene, first_scene
 from tests.oracle.user_code import any_version, module_texts
-from tests.oracle.world import RunOutcome, comparable, wrong_forecasts
 from tests.pipelines.engine import Engine
 
 EDITS_IN_DAGSTER = tuple(edit for edit in SCENE_EDITS if edit is not edit_settings)

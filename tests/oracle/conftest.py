@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from resources.memory_entry_store import MemoryEntryStore
+from tests.oracle.cases import MakeWorld
+from tests.oracle.scenes import Scene
+from tests.oracle.sequences import MEMORY
+from tests.oracle.world import World
+
+
+@pytest.fixture
+def make_world() -> Iterator[MakeWorld]:
+    folders: list[TemporaryDirectory[str]] = []
+
+    def make(scene: Scene, **stores: MemoryEntryStore) -> World:
+        folders.append(TemporaryDirectory(dir=MEMORY))
+        return World(scene, Path(folders[-1].name), **stores)
+
+    yield make
+    for folder in folders:
+        folder.cleanup()
