@@ -19,6 +19,7 @@ from pydantic import JsonValue
 
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.cancellation import cancellation
+from pipelines.edges import step_reads, transitive_reduction
 from pipelines.metadata import request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
 from pipelines.prepare import step_agents
@@ -32,9 +33,8 @@ from pipelines.steps import EXECUTORS
 from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
-from reprise.context.step_input import read_orders
 from reprise.errors import DefinitionInvalid, RepriseError, StoreError
-from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
+from reprise.model.agent import AgentDefinition
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
 
@@ -47,49 +47,6 @@ RETRY_POLICY = dg.RetryPolicy(
     max_retries=2, delay=2.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
 )
 """For transient errors only; a permanent one forbids the retry itself."""
-
-
-def step_reads(
-    workflow: Workflow, agents: Mapping[str, AgentDefinition]
-) -> dict[int, frozenset[int]]:
-    """Return, for each step, the earlier steps that it waits for.
-
-    Source: specification W6.
-    """
-    reads: dict[int, frozenset[int]] = {}
-    last_effect: int | None = None
-    last_stop: int | None = None
-    for step in workflow.steps:
-        its_agents = step_agents(step, agents)
-        orders = set(read_orders(step, workflow, its_agents))
-        groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in its_agents))
-        if ToolGroup.WORKFLOW_READ in groups:
-            orders |= set(reads)
-        if last_stop is not None:
-            orders.add(last_stop)
-        if step.function is not None and step.function.stops:
-            last_stop = step.order
-        if groups & EFFECT_GROUPS or (step.function is not None and not step.function.pure):
-            if last_effect is not None:
-                orders.add(last_effect)
-            last_effect = step.order
-        reads[step.order] = frozenset(orders)
-    return reads
-
-
-def transitive_reduction(reads: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:
-    """Return the fewest edges from which all the reads follow. Orders rise along every edge."""
-    ancestors: dict[int, frozenset[int]] = {}
-    for order in sorted(reads):
-        ancestors[order] = reads[order].union(*(ancestors[parent] for parent in reads[order]))
-    return {
-        order: frozenset(
-            parent
-            for parent in parents
-            if not any(parent in ancestors[other] for other in parents if other != parent)
-        )
-        for order, parents in reads.items()
-    }
 
 
 def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from pipelines.edges import step_reads
 from pipelines.identify import identify_step
 from pipelines.prepare import prepare_step, step_agents
 from pipelines.request import choose_request
@@ -22,7 +23,6 @@ from pipelines.step_run import RunCacheMode, StepRun
 from reprise.cache.policy import cache_verdict
 from reprise.canonical import canonical_json, sha256_hex
 from reprise.context.bodies import Bodies
-from reprise.context.step_input import read_orders
 from reprise.errors import RepriseError
 from reprise.model.cache import Lookup
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus
@@ -37,7 +37,7 @@ class Forecast(StrEnum):
     HIT = "hit"
     RUN = "run"
     UNKNOWN = "unknown"
-    """It reads a step that will run, or asks what one asks."""
+    """It waits for a step that will run, or asks what one asks."""
     SKIP = "skip"
     """An earlier step's result stops the workflow."""
 
@@ -71,7 +71,9 @@ class _State:
     """What is known while the plan goes down the steps."""
 
     history: dict[int, SeenStep]
-    values: dict[str, JsonValue] = field(default_factory=dict)
+    values: dict[str, JsonValue]
+    waits: Mapping[int, frozenset[int]]
+    """Order → the earlier steps that it waits for; it is not reached when one of them fails."""
     open: set[int] = field(default_factory=set)
     """Orders whose outputs are not known yet."""
     asked: dict[str, int] = field(default_factory=dict)
@@ -116,7 +118,8 @@ def plan_run(asked: PlanRequest, services: Services) -> list[PlannedStep]:
         status=StepStatus.SUCCEEDED,
         body_digest=digest,
     )
-    state = _State({0: request}, {digest: text})
+    waits = step_reads(asked.workflow, services.agents)
+    state = _State({0: request}, {digest: text}, waits)
     services = replace(services, bodies=_PlannedBodies(services.bodies, state.values))
     return [_plan_step(asked, step, services, state) for step in asked.workflow.steps]
 
@@ -156,7 +159,7 @@ def _forecast(run: StepRun, services: Services, state: _State) -> tuple[Forecast
     verdict = cache_verdict(run.step, agents)
     if not verdict.cacheable:
         return Forecast.RUN, Lookup(reason=CacheReason.POLICY, detail=verdict.reason)
-    waits = [o for o in read_orders(run.step, run.workflow, agents) if o in state.open]
+    waits = sorted(state.waits[run.step.order] & state.open)
     if waits:
         told = _told(run)
         return _until(run, waits) if told is None else (Forecast.RUN, told)

@@ -5,8 +5,9 @@ import json
 from pathlib import Path
 
 from apps.commands.tables import table
-from pipelines.compile import check_served, step_reads, transitive_reduction
+from pipelines.compile import check_served
 from pipelines.definitions import Wiring
+from pipelines.edges import step_reads, transitive_reduction
 from reprise.cache.policy import cache_verdict
 from reprise.context.step_input import agent_ids
 from reprise.errors import DefinitionInvalid, RepriseError

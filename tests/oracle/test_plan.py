@@ -16,8 +16,9 @@ import pytest
 
 from pipelines.plan import Forecast
 from pipelines.step_run import RunCacheMode
+from reprise.model.agent import ToolGroup
 from reprise.model.workflow import InputMode, Step, StepType, Workflow
-from tests.oracle.scenes import film_scene
+from tests.oracle.scenes import Scene, film_scene, first_agents
 from tests.oracle.sequences import EDITS, MEMORY, EditSequence, findings_of
 from tests.oracle.world import World
 
@@ -76,20 +77,40 @@ def test_a_refreshed_step_is_run_and_what_reads_it_is_unknown(world: World) -> N
     assert forecasts(world) == [HIT, HIT, RUN, UNKNOWN, UNKNOWN]
 
 
-def test_a_twin_of_a_step_that_will_run_is_unknown(world: World) -> None:
+def scene_of_two(*agents: str) -> Scene:
+    """Two agents that read nothing."""
     steps = [
         Step(
             order=order,
             label=label,
             type=StepType.AGENT,
-            agent="plain_a",
+            agent=agent,
             input_mode=InputMode.SELECTED_PRIOR_STEPS,
         )
-        for order, label in ((1, "a"), (2, "b"))
+        for (order, label), agent in zip(((1, "a"), (2, "b")), agents, strict=True)
     ]
     workflow = Workflow(id="w", default_request="a promo", steps=tuple(steps))
-    world.scene = replace(world.scene, workflow=workflow)
+    return Scene(workflow, first_agents())
+
+
+def test_a_twin_of_a_step_that_will_run_is_unknown(world: World) -> None:
+    world.scene = scene_of_two("plain_a", "plain_a")
 
     assert forecasts(world) == [RUN, UNKNOWN]
     world.run(world.services(), "a promo")
     assert forecasts(world) == [HIT, HIT]
+
+
+def test_a_step_that_waits_for_one_that_may_fail_is_unknown(world: World) -> None:
+    """It reads nothing of it, and is not reached when it fails."""
+    world.scene = scene_of_two("plain_a", "plain_b")
+    reader = world.scene.agents["plain_b"].model_copy(
+        update={"tool_groups": frozenset({ToolGroup.WORKFLOW_READ})}
+    )
+    world.scene = replace(world.scene, agents={**world.scene.agents, "plain_b": reader})
+    world.run(world.services(), "a promo")
+    world.scene = replace(world.scene, step_modes={1: RunCacheMode.REFRESH})
+
+    assert forecasts(world) == [RUN, UNKNOWN]
+    world.fail_agents({"plain_a"})
+    assert list(world.run(world.services(), "a promo").errors) == [1]

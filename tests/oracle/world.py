@@ -8,7 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pipelines.compile import merged_history, step_reads, transitive_reduction
+from pipelines.compile import merged_history
+from pipelines.edges import step_reads, transitive_reduction
 from pipelines.ingest import Ingest
 from pipelines.plan import PlannedStep, PlanRequest, plan_run
 from pipelines.prepare import step_agents

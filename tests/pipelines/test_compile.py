@@ -1,8 +1,8 @@
 import dagster as dg
 import pytest
 
-from pipelines.compile import step_reads, transitive_reduction
 from pipelines.definitions import build_definitions
+from pipelines.edges import step_reads, transitive_reduction
 from reprise.model.result import StepRecord
 from tests.pipelines.engine import Engine
 

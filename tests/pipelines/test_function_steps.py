@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipelines.compile import step_reads
+from pipelines.edges import step_reads
 from reprise.model.result import CacheReason, StepStatus
 from tests.pipelines.engine import Engine
 
