@@ -225,7 +225,9 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
         if chosen.script is None:
             message = f"provider {provider_id!r}: set {prefix}__SCRIPT to a JSON file"
             raise UnknownName(message)
-        return ScriptedProvider.from_file(provider_id, chosen.script)
+        return ScriptedProvider.from_file(
+            provider_id, chosen.script, context_tokens=chosen.context_tokens
+        )
     if chosen.base_url is None:
         message = (
             f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL"

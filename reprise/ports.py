@@ -361,6 +361,15 @@ class FilmRenderer(Protocol):
 class ModelProvider(Protocol):
     """Answers model requests."""
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The model's context in tokens, answer included; None when it is no bound.
+
+        A prompt budget stays below it. It is not part of a cache key: what it changes in a prompt
+        is in the key already.
+        """
+        ...
+
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key."""
         ...

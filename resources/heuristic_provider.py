@@ -20,6 +20,11 @@ MODEL = "heuristic-1"
 class HeuristicProvider:
     """Answers each built-in agent type from the request's inputs; it spends nothing."""
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The model's context in tokens; None when it is no bound."""
+        return None
+
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key."""
         return ProviderIdentity(id="heuristic", kind="heuristic", model=MODEL, revision=REVISION)

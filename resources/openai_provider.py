@@ -59,7 +59,7 @@ class OpenAICompatibleProvider:
         model: Model for agents that name none.
         structured_output: The endpoint takes `response_format: json_schema`.
         native_tools: The endpoint calls tools; otherwise none are offered.
-        context_tokens: The model's context, where it is small; told to whoever asks.
+        context_tokens: The model's context, where it is small.
         timeout_seconds: Total deadline of one call; a request may set a shorter one.
     """
 
@@ -75,7 +75,7 @@ class OpenAICompatibleProvider:
         context_tokens: int | None = None,
         timeout_seconds: float = 300.0,
     ) -> None:
-        self.context_tokens = context_tokens
+        self._context_tokens = context_tokens
         self._id = provider_id
         self._base_url = base_url
         self._api_key = api_key
@@ -85,6 +85,11 @@ class OpenAICompatibleProvider:
         self._timeout_seconds = timeout_seconds
         self._client: openai.OpenAI | None = None
         self._lock = threading.Lock()
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The model's context in tokens; None when it is no bound."""
+        return self._context_tokens
 
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key; never the key."""

@@ -38,6 +38,7 @@ class ScriptedProvider:
         provider_id: Its id in the settings.
         model: The model's name in replies that do not name one.
         revision: What tells this script from another in a cache key.
+        context_tokens: The context that it claims to have.
     """
 
     def __init__(
@@ -47,17 +48,19 @@ class ScriptedProvider:
         provider_id: str = "scripted",
         model: str = "scripted-1",
         revision: str = "",
+        context_tokens: int | None = None,
     ) -> None:
         self._script = script
         self._id = provider_id
         self._model = model
         self._revision = revision
+        self._context_tokens = context_tokens
         self._requests: list[ModelRequest] = []
         self._given: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     @classmethod
-    def from_file(cls, provider_id: str, path: Path) -> Self:
+    def from_file(cls, provider_id: str, path: Path, *, context_tokens: int | None = None) -> Self:
         """Return a provider with the script of a JSON file.
 
         Raises:
@@ -70,7 +73,8 @@ class ScriptedProvider:
             raise BadInput(message) from error
         where = f"provider {provider_id!r}, script {str(path)!r}"
         if isinstance(data, list):
-            return cls([_item(each, where) for each in data], provider_id=provider_id)
+            items = [_item(each, where) for each in data]
+            return cls(items, provider_id=provider_id, context_tokens=context_tokens)
         if isinstance(data, dict):
             script = {
                 agent: [_item(each, f"{where}, agent {agent!r}") for each in items]
@@ -78,7 +82,7 @@ class ScriptedProvider:
                 if isinstance(items, list)
             }
             if len(script) == len(data):
-                return cls(script, provider_id=provider_id)
+                return cls(script, provider_id=provider_id, context_tokens=context_tokens)
         message = f"{where}: expected a list of replies, or a list for each agent id"
         raise BadInput(message)
 
@@ -86,6 +90,11 @@ class ScriptedProvider:
     def requests(self) -> tuple[ModelRequest, ...]:
         """The requests so far."""
         return tuple(self._requests)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The model's context in tokens; None when it is no bound."""
+        return self._context_tokens
 
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key."""

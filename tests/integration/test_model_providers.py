@@ -12,6 +12,7 @@ from reprise.model.conversation import AgentInputs, ModelRequest, PriorOutput
 from reprise.model.result import Usage
 from resources.definition_files import load_definitions
 from resources.heuristic_provider import HeuristicProvider
+from resources.openai_provider import OpenAICompatibleProvider
 from resources.scripted_provider import ScriptedProvider
 from tests.analyses import talk
 
@@ -60,6 +61,14 @@ def test_no_provider_answers_a_stopped_run() -> None:
     for provider in (HeuristicProvider(), ScriptedProvider(["x"])):
         with pytest.raises(Cancelled):
             provider.complete(request("director"), cancelled=lambda: True)
+
+
+def test_a_provider_tells_its_models_context() -> None:
+    assert HeuristicProvider().context_tokens is None
+    assert ScriptedProvider([]).context_tokens is None
+    assert ScriptedProvider([], context_tokens=2048).context_tokens == 2048
+    small = OpenAICompatibleProvider("x", base_url="http://127.0.0.1:9/v1", context_tokens=2048)
+    assert small.context_tokens == 2048
 
 
 def test_a_script_at_its_end_is_an_error() -> None:

@@ -53,6 +53,10 @@ class DeterministicProvider:
         self.fails: set[str] = set()
         self.before_call: Callable[[str], None] = lambda _agent: None
 
+    @property
+    def context_tokens(self) -> int | None:
+        return None
+
     def identity(self) -> ProviderIdentity:
         return ProviderIdentity(
             id=self.provider_id,

@@ -35,6 +35,10 @@ class RuleProvider:
     constant: set[str] = field(default_factory=set)
     """Agents that answer the same whatever they are shown."""
 
+    @property
+    def context_tokens(self) -> int | None:
+        return None
+
     def identity(self) -> ProviderIdentity:
         return ProviderIdentity(id="rule", kind="scripted", model="rule-1")
 
