@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.local_model import LocalModel, local_model
 from tests.postgres_server import PostgresTestServer, postgres_server
 from tests.s3_server import S3Server, s3_server
 
@@ -17,4 +18,10 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresTestServer]:
     with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
+    with local_model(tmp_path_factory.mktemp("llama")) as server:
         yield server
