@@ -1,8 +1,13 @@
 """The one way an adapter talks to PostgreSQL: pooled sessions, every error a `StoreError`.
 
-A connection that the server closed is replaced and the call made once more, so each call has to be
-harmless when it is made twice. A forked child never uses what its parent opened. Settings belong to
-the session: behind a pooler, use its session mode.
+SQLAlchemy's engine and `QueuePool` keep the sessions; the stores run their statements on the
+driver's cursor. A connection that the server closed is replaced and the call made once more, so
+each call has to be harmless when it is made twice. A forked child never uses what its parent
+opened. Settings belong to the session: behind a pooler, use its session mode.
+
+Performance: a select of 22 KB on a Unix socket took 108 µs with the driver alone, 150 with the
+pool, 260 through SQLAlchemy's `exec_driver_sql`. A ping at each checkout would be one more round
+trip; a closed connection is noticed by its first call instead.
 
 A backend that is frozen hangs its caller whatever the server's time-outs say (measured: 4 s and
 more): put resources/deadline.py around what is on a step's path.
@@ -13,23 +18,28 @@ Source: specification C7, C13, C15.
 import os
 import re
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import psycopg2
 from psycopg2 import errorcodes
 from psycopg2.extensions import connection as Connection  # noqa: N812 - A class of that name.
 from psycopg2.extensions import parse_dsn
+from sqlalchemy import QueuePool, create_engine
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from reprise.errors import BadInput, SettingsInvalid, StoreError, StoreTimeout, StoreUnusable
 
 CONNECT_SECONDS = 2
 STATEMENT_SECONDS = 5.0
 LOCK_SECONDS = 1.0
+POOL_SECONDS = 0.2
+"""Longest wait for a connection of the pool: within the deadline of a look-up."""
 IDLE_CONNECTIONS_MAX = 4
+CONNECTIONS_MAX = 16
+"""As many as may hang at once, see resources/deadline.py."""
 
 _MIGRATION_LOCK = 0x52704361
 """`RpCa`: one process at a time makes or changes tables."""
@@ -102,7 +112,18 @@ class PostgresServer:
         self._statement_seconds = statement_seconds
         self._lock_seconds = lock_seconds
         self._named = f"{tables.component} store in {_describe(self._dsn)}"
-        self._idle: deque[Connection] = deque()
+        self._engine = create_engine(
+            "postgresql+psycopg2://",
+            creator=self._open,
+            poolclass=QueuePool,
+            pool_size=IDLE_CONNECTIONS_MAX,
+            max_overflow=CONNECTIONS_MAX - IDLE_CONNECTIONS_MAX,
+            pool_timeout=POOL_SECONDS,
+            # The same few connections do the work, and the others end.
+            pool_use_lifo=True,
+            # A connection commits each statement by itself; see `_attempt` for the rest.
+            pool_reset_on_return=None,
+        )
         self._process = os.getpid()
         self._is_ready = False
         self._lock = threading.Lock()
@@ -112,57 +133,46 @@ class PostgresServer:
 
         `work` may be called twice, when the first connection turns out to be closed.
         """
-        pooled = self._take()
-        if pooled is not None:
+        if self._process != os.getpid():
+            # A child must neither use nor close what its parent opened: closing says goodbye to
+            # the parent's session.
+            self._engine.dispose(close=False)
+            self._process, self._lock = os.getpid(), threading.Lock()
+        try:
             try:
-                return self._attempt(work, pooled)
-            except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-                if not pooled.closed:
-                    raise self._wrapped(error) from error
+                return self._attempt(work)
+            except _ConnectionClosed:
                 # The server ended it, most likely with all others, such as on a restart.
                 self.close()
-            except (psycopg2.Error, ValueError, UnicodeError) as error:
-                raise self._wrapped(error) from error
-        try:
-            return self._attempt(work, self._open())
+                return self._attempt(work)
+        except PoolTimeout as error:
+            message = f"{self._named}: all its {CONNECTIONS_MAX} connections are at work; try again"
+            raise StoreTimeout(message) from error
+        except _ConnectionClosed as error:
+            raise self._wrapped(error.cause) from error.cause
         except (psycopg2.Error, ValueError, UnicodeError) as error:
             raise self._wrapped(error) from error
 
     def close(self) -> None:
         """Close the idle connections; the next call opens new ones."""
-        with suppress(IndexError):
-            while self._process == os.getpid():
-                self._idle.pop().close()
+        self._engine.dispose(close=self._process == os.getpid())
 
-    def _attempt(self, work: Callable[[Connection], _Result], connection: Connection) -> _Result:
+    def _attempt(self, work: Callable[[Connection], _Result]) -> _Result:
+        pooled = self._engine.raw_connection()
+        connection = cast("Connection", pooled.driver_connection)
         try:
             if not self._is_ready:
                 self._migrate(connection)
-            result = work(connection)
-        except BaseException:
+            return work(connection)
+        except BaseException as error:
             _roll_back(connection)
-            if not connection.closed:
-                self._give(connection)
+            if connection.closed:
+                pooled.invalidate()
+                if isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError):
+                    raise _ConnectionClosed(error) from error
             raise
-        self._give(connection)
-        return result
-
-    def _take(self) -> Connection | None:
-        if self._process != os.getpid():
-            # A child must neither use nor close what its parent opened: closing says goodbye to
-            # the parent's session.
-            _INHERITED.append(self._idle)
-            self._idle, self._process = deque(), os.getpid()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
-
-    def _give(self, connection: Connection) -> None:
-        if len(self._idle) >= IDLE_CONNECTIONS_MAX:
-            connection.close()
-        else:
-            self._idle.append(connection)
+        finally:
+            pooled.close()
 
     def _open(self) -> Connection:
         connection = psycopg2.connect(
@@ -266,7 +276,10 @@ class PostgresServer:
         return StoreError(f"{self._named}: {text}; see whether it is up")
 
 
-_INHERITED: list[deque[Connection]] = []
+class _ConnectionClosed(Exception):
+    def __init__(self, cause: psycopg2.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def _roll_back(connection: Connection) -> None:

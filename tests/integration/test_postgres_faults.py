@@ -6,10 +6,13 @@ room for a loaded machine and is far below the twenty-two deadlines that a store
 would cost.
 """
 
+import gc
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 
@@ -24,10 +27,12 @@ from reprise.model.settings import StepCacheSettings
 from reprise.ports import EntryStore
 from resources.breaker import BreakerEntryStore, BreakerLeaseStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineLeaseStore
+from resources.postgres import CONNECTIONS_MAX, POOL_SECONDS
 from resources.postgres_cache import PostgresCacheDatabase
 from resources.postgres_entry_store import PostgresEntryStore
 from resources.postgres_lease_store import PostgresLeaseStore
 from resources.single_flight import SingleFlight
+from resources.sql_database import SqlSession
 from resources.sql_entry_store import SqlEntryStore
 from tests.cache_entries import NOW, entry, key_of
 from tests.postgres_server import PostgresTestServer
@@ -347,6 +352,49 @@ def test_a_forked_child_uses_connections_of_its_own(store: PostgresEntryStore) -
     assert os.waitpid(child, 0)[1] == 0
     store.put(entry("parent again"))
     assert len(store) == 3
+
+
+def test_a_forked_child_leaves_its_parents_sessions_alone(
+    postgres: PostgresTestServer, schema: str
+) -> None:
+    with closing(PostgresCacheDatabase(postgres.url, schema=schema)) as database:
+        before = database.rows("SELECT pg_backend_pid()")
+        child = os.fork()
+        if child == 0:
+            other = database.rows("SELECT pg_backend_pid()")
+            database.close()
+            gc.collect()
+            os._exit(0 if other != before else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert database.rows("SELECT pg_backend_pid()") == before
+
+
+def test_no_more_connections_than_the_pool_has_and_the_wait_for_one_is_short(
+    postgres: PostgresTestServer, schema: str
+) -> None:
+    with closing(PostgresCacheDatabase(postgres.url, schema=schema)) as database:
+        database.rows("SELECT 1")
+        held = threading.Barrier(CONNECTIONS_MAX + 1)
+        free = threading.Event()
+
+        def hold(session: SqlSession) -> None:
+            session.rows("SELECT 1")
+            held.wait(60)
+            assert free.wait(60)
+
+        with ThreadPoolExecutor(CONNECTIONS_MAX) as threads:
+            works = [
+                threads.submit(database.transact, hold, absent=None) for _ in range(CONNECTIONS_MAX)
+            ]
+            held.wait(60)
+            begun = time.monotonic()
+            with pytest.raises(StoreTimeout, match="all its 16 connections are at work"):
+                database.rows("SELECT 1")
+            assert time.monotonic() - begun < POOL_SECONDS + SLACK_SECONDS
+            free.set()
+            for work in works:
+                work.result(60)
+        assert database.rows("SELECT 1") == [(1,)]
 
 
 def test_a_sweep_passes_by_rows_that_another_sweep_has_taken(
