@@ -26,6 +26,7 @@ from reprise.model.result import (
     StepRecord,
 )
 from reprise.model.savings import Savings, SavingsBy
+from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
 from reprise.model.stored import ObjectInfo
 
 Progress = Callable[[str, float | None], None]
@@ -272,6 +273,55 @@ class ProjectRegistry(Protocol):
 
     def remove_file(self, project_id: str, name: str) -> bool:
         """Remove a file row; answer whether there was one."""
+        ...
+
+
+class ProjectSearch(Protocol):
+    """Finds passages in a project's documents and transcripts (specification W8)."""
+
+    def search(self, project_id: str, query: str, *, limit: int) -> SearchAnswer:
+        """Return the passages that hold words of a query, the best first.
+
+        Args:
+            project_id: The project; an unknown one holds nothing.
+            query: Any text; all of it is words, none of it is syntax.
+            limit: Most hits, taken into 1 to `HITS_MAX`.
+
+        Raises:
+            StoreError: It cannot be answered now.
+        """
+        ...
+
+    def revision(self, project_id: str) -> str:
+        """Return a digest of all that a search in the project is answered from.
+
+        Raises:
+            StoreError: It cannot be told now.
+        """
+        ...
+
+
+class ProjectIndex(ProjectSearch, Protocol):
+    """What searches are answered from; can be made again from files and analyses."""
+
+    def put(self, project_id: str, file: IndexedFile) -> None:
+        """Take a file in, in place of what was known of this name; the same again is no change."""
+        ...
+
+    def remove(self, project_id: str, name: str) -> bool:
+        """Forget a file; answer whether it was known."""
+        ...
+
+    def remove_project(self, project_id: str) -> None:
+        """Forget a project; one that is not known is no error."""
+        ...
+
+    def file(self, project_id: str, name: str) -> IndexedFile | None:
+        """Return what is known of a file, with its passages in order, or None."""
+        ...
+
+    def rows(self, project_id: str) -> Sequence[IndexRow]:
+        """Return what is known of each file, by name."""
         ...
 
 
