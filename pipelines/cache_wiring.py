@@ -1,6 +1,7 @@
 """The step-result cache wired together; a part of pipelines/definitions.py.
 
-Rows and leases are in SQLite or PostgreSQL, large payloads in the object store. Everything that a
+Rows and leases are in SQLite or PostgreSQL, or in memory, or rows in a store of the user's own;
+large payloads in the object store. Everything that a
 run asks goes through deadlines and circuit breakers that the processes of a home share; what people
 ask by hand does not.
 
@@ -8,6 +9,7 @@ Source: specification C7, C13 to C15, C24.
 """
 
 import logging
+import sys
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +17,7 @@ from pathlib import Path
 from pipelines.sweep import BATCHES_MAX, ROWS_BATCH
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Alone, Flights
-from reprise.errors import StoreUnusable
+from reprise.errors import SettingsInvalid, StoreUnusable
 from reprise.model.cache import EntryCaps
 from reprise.ports import EntryStore, LeaseStore, ObjectStore
 from resources.breaker import (
@@ -28,13 +30,17 @@ from resources.breaker import (
 from resources.breaker_state import BreakerState
 from resources.deadline import DeadlineEntryStore, DeadlineLeaseStore, DeadlineObjectStore
 from resources.memory_entry_store import MemoryEntryStore
+from resources.memory_lease_store import MemoryLeaseStore
 from resources.payload_offload import PayloadOffload
 from resources.postgres_entry_store import PostgresEntryStore
 from resources.postgres_lease_store import PostgresLeaseStore
-from resources.settings import Settings
+from resources.python_functions import function_folders
+from resources.settings import Settings, workflows_path
 from resources.single_flight import SingleFlight
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_lease_store import SqliteLeaseStore
+from resources.store_factory import make_store
+from resources.user_entry_store import UserEntryStore
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +58,14 @@ class CacheWiring:
     Args:
         settings: All knobs.
         objects: The object store.
+        store: A store of the user's own, instead of the one that the settings choose.
     """
 
-    def __init__(self, settings: Settings, objects: ObjectStore) -> None:
+    def __init__(
+        self, settings: Settings, objects: ObjectStore, *, store: object | None = None
+    ) -> None:
         self._settings = settings
+        self._store = store
         self._knobs = settings.step_cache
         self._objects = objects
 
@@ -82,7 +92,7 @@ class CacheWiring:
                 entries = self._guarded
                 # An indexed look-up: a file of a newer version is noticed when it is opened.
                 entries.tombstone("", "")
-            except StoreUnusable as error:
+            except (StoreUnusable, SettingsInvalid) as error:
                 logger.warning("the step cache is off, every step executes: %s", error)
                 entries, knobs = MemoryEntryStore(), knobs.model_copy(update={"enabled": False})
             except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
@@ -119,7 +129,24 @@ class CacheWiring:
             entries += gone
             if gone < ROWS_BATCH:
                 break
+        if not self._uses_objects:
+            return entries, 0
         return entries, self.entries.sweep_objects(now=now())
+
+    @property
+    def _kind(self) -> str:
+        chosen = self._knobs.store
+        if chosen == "auto":
+            return "sqlite" if self._settings.database.url is None else "postgres"
+        return chosen
+
+    @property
+    def _url(self) -> str:
+        url = self._settings.database.url
+        if url is None:
+            message = "REPRISE_STEP_CACHE__STORE is `postgres`: set REPRISE_DATABASE__URL too"
+            raise SettingsInvalid(message)
+        return url.get_secret_value()
 
     @cached_property
     def _rows(self) -> EntryStore:
@@ -127,17 +154,43 @@ class CacheWiring:
             size_bytes_max=self._knobs.project_size_bytes_max,
             rows_max=self._knobs.project_rows_max,
         )
-        url = self._settings.database.url
-        if url is not None:
-            return PostgresEntryStore(url.get_secret_value(), caps=caps)
-        return SqliteEntryStore(self.home / CACHE_FILE, caps=caps)
+        if self._store is not None:
+            return UserEntryStore(self._store, caps=caps, leases=self._leases)
+        if self._kind == "postgres":
+            return PostgresEntryStore(self._url, caps=caps)
+        if self._kind == "sqlite":
+            return SqliteEntryStore(self.home / CACHE_FILE, caps=caps)
+        if self._kind == "memory":
+            return MemoryEntryStore(caps=caps, leases=self._leases)
+        made = make_store(self._kind, function_folders(workflows_path(self._settings)))
+        try:
+            return UserEntryStore(made, caps=caps, leases=self._leases)
+        except TypeError as error:
+            message = f"REPRISE_STEP_CACHE__STORE: {error}"
+            raise StoreUnusable(message) from error
 
     @cached_property
     def _leases(self) -> LeaseStore:
-        url = self._settings.database.url
-        if url is not None:
-            return PostgresLeaseStore(url.get_secret_value())
-        return SqliteLeaseStore(self.home / CACHE_FILE)
+        """Beside the entries; those of a user's own store in the database or the home."""
+        own = self._store is not None or ":" in self._kind
+        if self._kind == "memory" and not own:
+            return MemoryLeaseStore()
+        if self._kind == "postgres" or (own and self._settings.database.url is not None):
+            return PostgresLeaseStore(self._url)
+        try:
+            return SqliteLeaseStore(self.home / CACHE_FILE)
+        except StoreUnusable as error:
+            if not own:
+                raise
+            logger.warning("identical steps of other processes are not waited for: %s", error)
+            return MemoryLeaseStore()
+
+    @property
+    def _uses_objects(self) -> bool:
+        """Large payloads go to the object store where unused ones can be found again."""
+        if isinstance(self._rows, UserEntryStore):
+            return self._rows.can_list
+        return not isinstance(self._rows, MemoryEntryStore)
 
     @cached_property
     def _guarded(self) -> PayloadOffload:
@@ -149,7 +202,8 @@ class CacheWiring:
         return self._with_payloads(BreakerEntryStore(rows, self._breaker), self._guarded_objects)
 
     def _with_payloads(self, rows: EntryStore, objects: ObjectStore) -> PayloadOffload:
-        return PayloadOffload(rows, objects, inline_bytes_max=self._knobs.inline_bytes_max)
+        inline_bytes_max = self._knobs.inline_bytes_max if self._uses_objects else sys.maxsize
+        return PayloadOffload(rows, objects, inline_bytes_max=inline_bytes_max)
 
     @cached_property
     def _guarded_objects(self) -> ObjectStore:

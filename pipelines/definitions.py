@@ -56,16 +56,29 @@ from resources.settings import ProviderSettings, Settings, load_settings, workfl
 from resources.speech_model import SpeechModelLocator
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
+from resources.user_entry_store import UserEntryStore
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
 
 
 class Wiring:
-    """The adapters that the settings choose, each made on first use."""
+    """The adapters that the settings choose, each made on first use.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: All knobs.
+        store: A store of one's own for the step cache, whatever the settings say of it.
+
+    Raises:
+        TypeError: The store lacks `get` or `set`.
+    """
+
+    def __init__(self, settings: Settings, *, store: object | None = None) -> None:
+        if store is not None:
+            # Checked now, not in the middle of a run.
+            UserEntryStore(store)
         self.settings = settings
+        self._store = store
         self._providers: dict[str, ModelProvider] = {}
         self._closer: Callable[[], object] | None = None
 
@@ -108,7 +121,7 @@ class Wiring:
     @cached_property
     def cache_wiring(self) -> CacheWiring:
         """The step-result cache's own adapters."""
-        return CacheWiring(self.settings, self.objects)
+        return CacheWiring(self.settings, self.objects, store=self._store)
 
     @property
     def entries(self) -> PayloadOffload:

@@ -80,6 +80,11 @@ class UserEntryStore:
         self._latest: datetime | None = None
         self._uses: dict[str, tuple[int, datetime]] = {}
 
+    @property
+    def can_list(self) -> bool:
+        """Whether the object offers `keys()`."""
+        return self._offers("keys")
+
     def get(self, project_id: str, cache_key: str, *, now: datetime) -> CacheEntry | None:
         """Return the entry that is valid now, or None; see `EntryStore`."""
         latest = self._advance(now)
@@ -144,7 +149,7 @@ class UserEntryStore:
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove what expired or is over the caps, where the object lists its keys."""
         self._advance(now)
-        if not self._offers("keys"):
+        if not self.can_list:
             return 0
         self.flush()
         records = list(self._records())
@@ -225,7 +230,7 @@ class UserEntryStore:
         self._call("clear")
 
     def __len__(self) -> int:
-        if self._offers("keys"):
+        if self.can_list:
             return sum(record.entry is not None for _, record in self._records())
         self._require("__len__", "count")
         return int(self._call("__len__"))

@@ -10,6 +10,11 @@ class StepCacheSettings(Value):
 
     enabled: bool = True
     """Master switch; off behaves as if there were no cache."""
+    store: str = Field(
+        default="auto", pattern=r"^(auto|sqlite|postgres|memory|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)$"
+    )
+    """Where entries are: `sqlite`, `postgres`, `memory` (of one process), or your own as
+    `module:factory`; `auto` takes PostgreSQL where `REPRISE_DATABASE__URL` is set, else SQLite."""
     ttl_hours: float = Field(default=168.0, gt=0)
     """Lifetime of an entry, in hours, counted from when it is stored."""
     max_entry_chars: int = Field(default=2_000_000, gt=0)

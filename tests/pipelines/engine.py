@@ -21,6 +21,7 @@ from pipelines.partitions import sync_partitions
 from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.model.result import StepRecord, Usage
+from reprise.model.settings import StepCacheSettings
 from reprise.ports import Cancelled
 from resources.media_kind import media_kind
 from resources.settings import Settings
@@ -67,12 +68,19 @@ class Engine:
         self.instance = dg.DagsterInstance.ephemeral()
         self.rule = RuleProvider()
         self.failures: list[str] = []
+        self.step_cache = StepCacheSettings()
+        self.store: object | None = None
         self.wiring = self.fresh()
 
     def fresh(self) -> Wiring:
         """Return a new wiring, as a new process would have it; it becomes the current one."""
-        settings = Settings(home=self.root / "home", workflows_dir=self.workflows, provider="rule")
-        wiring = Wiring(settings)
+        settings = Settings(
+            home=self.root / "home",
+            workflows_dir=self.workflows,
+            provider="rule",
+            step_cache=self.step_cache,
+        )
+        wiring = Wiring(settings, store=self.store)
         wiring.use_provider("rule", self.rule)
         self.wiring = wiring
         return wiring
