@@ -9,6 +9,7 @@ The tree:
     │   └── SettingsInvalid      a setting or environment variable
     ├── StepFailed               a step cannot give its result
     │   ├── AnswerInvalid        a model's answer does not fit its schema, or was cut
+    │   ├── MessageInvalid       a message of a conversation that no model can be sent
     │   ├── LimitReached         a loop ran into its bound (turns, tokens, seconds, money)
     │   └── InputUnresolved      a variable or expression that a step names has no value
     ├── MediaError               a media file or tool
@@ -64,6 +65,10 @@ class StepFailed(RepriseError):
 
 class AnswerInvalid(StepFailed):
     """A model's answer does not fit its schema, or was cut short."""
+
+
+class MessageInvalid(StepFailed):
+    """A message of a conversation cannot be sent to a model."""
 
 
 class LimitReached(StepFailed):

@@ -2,8 +2,8 @@
 
 The SDK gives connection pool, timeouts and TLS; its own retries are off, because the agent loop
 retries with its own bounds. Nothing is read from the environment: no key, no organisation, no
-address, so that a key that happens to be there spends nothing. Requests and replies are plain JSON;
-the SDK's typed layer is passed by.
+address, so that a key that happens to be there spends nothing. Requests are bytes and replies plain
+JSON; the SDK's typed layer is passed by.
 
 Source: specification A4, A7. Tests: tests/integration/test_openai_provider.py, against a loopback
 server.
@@ -21,7 +21,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
-from reprise.agents.chat_completions import payload_of, reply_of
+from reprise.agents.chat_completions import reply_of
+from reprise.agents.chat_requests import request_bytes
 from reprise.canonical import sha256_hex
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
@@ -121,15 +122,17 @@ class OpenAICompatibleProvider:
             message = f"provider {self._id!r}: the run was stopped before the call"
             raise RunCancelled(message)
         seconds = min(self._timeout_seconds, request.timeout_seconds)
-        payload = self._payload(request)
-        answer = self._waited(lambda: self._post(payload, seconds), seconds, cancelled)
-        reply = reply_of(answer, model=str(payload["model"]))
+        # A server with one model takes any name, but wants one.
+        model = request.agent.parameters.model or self._model or "default"
+        body = self._body(request, model)
+        answer = self._waited(lambda: self._post(body, seconds), seconds, cancelled)
+        reply = reply_of(answer, model=model)
         if reply is None:
             message = f"provider {self._id!r}: its answer holds no message; check `base_url`"
             raise ProviderError(message)
         return reply
 
-    def _payload(self, request: ModelRequest) -> dict[str, JsonValue]:
+    def _body(self, request: ModelRequest, model: str) -> bytes:
         if request.tools and not self._native_tools:
             logger.warning(
                 "provider %s calls no tools: agent %s answers without %s",
@@ -137,10 +140,9 @@ class OpenAICompatibleProvider:
                 request.agent.id,
                 ", ".join(tool.name for tool in request.tools),
             )
-        return payload_of(
+        return request_bytes(
             request,
-            # A server with one model takes any name, but wants one.
-            model=request.agent.parameters.model or self._model or "default",
+            model=model,
             limit_name=self._limit_name,
             with_tools=self._native_tools,
             with_schema=self._structured_output,
@@ -152,7 +154,7 @@ class OpenAICompatibleProvider:
         host = urlsplit(self._base_url).hostname or ""
         return "max_completion_tokens" if host == "api.openai.com" else "max_tokens"
 
-    def _post(self, payload: dict[str, JsonValue], seconds: float) -> JsonValue:
+    def _post(self, body: bytes, seconds: float) -> JsonValue:
         import openai  # Lazy, as in `_connected`.
 
         timeout = openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
@@ -160,7 +162,7 @@ class OpenAICompatibleProvider:
             answer = self._connected().post(
                 "/chat/completions",
                 cast_to=object,
-                body=payload,
+                content=body,
                 options={
                     "timeout": timeout,
                     "security": {"bearer_auth": True},

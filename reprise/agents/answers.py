@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import jsonschema
 from pydantic import JsonValue
 
+from reprise.agents.surrogates import scrubbed, scrubbed_value
 from reprise.canonical import NotCanonical, canonical_json
 
 CANDIDATES_MAX = 50
@@ -25,7 +26,6 @@ PROBLEM_CHARS_MAX = 240
 THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 OPENING = re.compile(r"[{\[]")
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ def read_answer(text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
 
 def _values(text: str) -> Iterator[JsonValue]:
     """Yield a text's JSON values: the whole, what is in fences, whatever begins inside."""
-    plain = LONE_SURROGATE.sub("\ufffd", THOUGHTS.sub("", text)).strip().removeprefix("\ufeff")
+    plain = scrubbed(THOUGHTS.sub("", text)).strip().removeprefix("\ufeff")
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
     for candidate in (plain, *FENCED.findall(plain)):
         try:
-            value = _scrubbed(decoder.decode(candidate.strip()))
+            value = scrubbed_value(decoder.decode(candidate.strip()))
         except (ValueError, RecursionError):
             continue
         yield value
@@ -75,7 +75,7 @@ def _values(text: str) -> Iterator[JsonValue]:
             continue
         try:
             value, end = decoder.raw_decode(plain, match.start())
-            value = _scrubbed(value)
+            value = scrubbed_value(value)
         except (ValueError, RecursionError):
             continue
         yield value
@@ -84,17 +84,6 @@ def _values(text: str) -> Iterator[JsonValue]:
 def _refuse_constant(name: str) -> JsonValue:
     message = f"{name} is no JSON value"
     raise ValueError(message)
-
-
-def _scrubbed(value: JsonValue) -> JsonValue:
-    r"""Return the value without lone surrogates: `\ud83d` alone gives one, UTF-8 has none."""
-    if isinstance(value, str):
-        return LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_scrubbed(item) for item in value]
-    if isinstance(value, dict):
-        return {LONE_SURROGATE.sub("\ufffd", key): _scrubbed(item) for key, item in value.items()}
-    return value
 
 
 def _problems(value: JsonValue, schema: dict[str, JsonValue]) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""OpenAI's chat-completions protocol as data: requests to JSON, JSON to replies.
+"""OpenAI's chat-completions protocol as data: JSON to replies.
+
+The requests are in `reprise.agents.chat_requests`.
 
 Source: specification A4; research/agents.md section 5.
 """
@@ -7,7 +9,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from reprise.model.conversation import Message, ModelReply, ModelRequest, ToolCall
+from reprise.model.conversation import ModelReply, ToolCall
 from reprise.model.result import Usage
 
 FINISH_REASONS: Mapping[str, str] = {
@@ -18,47 +20,6 @@ FINISH_REASONS: Mapping[str, str] = {
     "content_filter": "content_filter",
 }
 """The protocol's word on why an answer ended → the engine's; anything else is `other`."""
-
-
-def payload_of(
-    request: ModelRequest, *, model: str, limit_name: str, with_tools: bool, with_schema: bool
-) -> dict[str, JsonValue]:
-    """Return the JSON of a request.
-
-    Args:
-        request: What is asked.
-        model: The model's name at the endpoint.
-        limit_name: Name of the bound on the answer: `max_tokens` or `max_completion_tokens`.
-        with_tools: Offer the request's tools.
-        with_schema: Send the schema as `response_format`.
-    """
-    parameters = request.agent.parameters
-    messages: list[JsonValue] = [{"role": "system", "content": scrubbed(request.system_prompt)}]
-    messages += [_message(message) for message in request.messages]
-    payload: dict[str, JsonValue] = {
-        "model": model,
-        "messages": messages,
-        limit_name: parameters.max_output_tokens,
-    }
-    for name in ("temperature", "top_p", "seed"):
-        value = getattr(parameters, name)
-        if value is not None:
-            payload[name] = value
-    if request.tools and with_tools:
-        payload["tools"] = [
-            {"type": "function", "function": tool.model_dump(mode="json")} for tool in request.tools
-        ]
-    if request.output_schema is not None and with_schema:
-        payload["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {
-                "name": request.agent.output_schema_name or "answer",
-                "schema": request.output_schema,
-                # Strict mode refuses bounds such as maxLength; the loop validates them itself.
-                "strict": False,
-            },
-        }
-    return payload
 
 
 def reply_of(answer: JsonValue, *, model: str) -> ModelReply | None:
@@ -84,31 +45,6 @@ def reply_of(answer: JsonValue, *, model: str) -> ModelReply | None:
         usage=_usage(_part(answer, "usage")),
         model=named if isinstance(named, str) and named else model,
     )
-
-
-def _message(message: Message) -> JsonValue:
-    converted: dict[str, JsonValue] = {
-        "role": message.role,
-        "content": scrubbed(message.content),
-    }
-    if message.tool_calls:
-        converted["content"] = scrubbed(message.content) or None
-        converted["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": scrubbed(call.arguments)},
-            }
-            for call in message.tool_calls
-        ]
-    if message.tool_call_id is not None:
-        converted["tool_call_id"] = message.tool_call_id
-    return converted
-
-
-def scrubbed(text: str) -> str:
-    """Return a text that UTF-8 can hold: a lone surrogate becomes a question mark."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def _part(value: JsonValue, name: str) -> JsonValue:

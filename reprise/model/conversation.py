@@ -3,6 +3,8 @@
 Source: specification A1 to A4.
 """
 
+from typing import Literal
+
 from pydantic import Field, JsonValue
 
 from reprise.model.agent import AgentDefinition
@@ -22,17 +24,49 @@ class ToolCall(Value):
     """Its arguments as the model wrote them: JSON, perhaps broken."""
 
 
+class Media(Value):
+    """A picture or a sound inside a message."""
+
+    media_type: str = Field(pattern=r"^(image|audio)/[a-z0-9.+-]+$")
+    """Its media type, such as `image/png` or `audio/wav`."""
+    data: str = Field(min_length=1, pattern=r"^[A-Za-z0-9+/]+={0,2}$")
+    """Its bytes in base64."""
+
+
+class MessageOption(Value):
+    """A field that one protocol knows and the others do not, such as Anthropic's `is_error`."""
+
+    protocol: Literal["openai", "anthropic"]
+    """Whose field it is; the others' requests go without it."""
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """The field: of the message for OpenAI, of its last content block for Anthropic."""
+    value: str
+    """Its value as JSON text, so that a message is immutable to the bottom."""
+
+
 class Message(Value):
-    """One message of a conversation."""
+    """One message of a conversation.
+
+    What is made of a message is kept by its identity (`reprise.agents.memo`): to change one is to
+    replace it, by `model_copy`.
+    """
 
     role: str = Field(pattern="^(user|assistant|tool)$")
     """Who speaks."""
     content: str
     """The text."""
+    parts: tuple[str | Media, ...] = ()
+    """What follows the text, in order: media, and texts between them."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Calls that an assistant message asks for."""
     tool_call_id: str | None = None
     """The call that a tool message answers."""
+    keep_last: str | None = None
+    """A tag: of the messages under one tag only the last keeps its content."""
+    ttl_turns: int | None = Field(default=None, ge=1)
+    """Its content is left out once so many assistant messages follow; null keeps it."""
+    options: tuple[MessageOption, ...] = ()
+    """Fields for one protocol alone."""
 
 
 class ToolSchema(Value):

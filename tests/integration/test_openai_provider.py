@@ -392,7 +392,7 @@ def test_a_lone_surrogate_in_a_message_does_not_break_the_request(
         Message(role="tool", content="{}", tool_call_id="a"),
     )
     provider.complete(request(messages=messages), cancelled=never)
-    assert server.asked[0][2]["messages"][1]["content"] == "broken ? here"
+    assert server.asked[0][2]["messages"][1]["content"] == "broken \ufffd here"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,198 @@
+"""Requests of Anthropic's Messages protocol, as the bytes that are sent.
+
+Each message is converted once (`reprise.agents.memo`) into content blocks; a turn joins what is
+there. The protocol wants turns that alternate and a batch of tool results at the head of one user
+turn, so neighbours of the same role are one turn, and the results come first in it.
+
+Source: specification A4, M1 to M4. The plain reference is tests/unit/agents/plain_requests.py.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import orjson
+from pydantic import JsonValue
+
+from reprise.agents.anthropic_schema import native_schema
+from reprise.agents.cache_marks import CacheMarks, marked_turns
+from reprise.agents.clean_messages import clean
+from reprise.agents.memo import FrameMemo, Memo
+from reprise.agents.surrogates import scrubbed, scrubbed_value
+from reprise.canonical import canonical_json
+from reprise.model.conversation import Media, Message, MessageOption, ModelRequest, ToolCall
+
+IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
+"""The media that the protocol takes; it knows no sound."""
+
+
+def request_bytes(
+    request: ModelRequest, *, model: str, with_schema: bool, marks: CacheMarks
+) -> bytes:
+    """Return the body of a request.
+
+    Args:
+        request: What is asked.
+        model: The model's name.
+        with_schema: Send the schema as the format of the answer.
+        marks: Which ends to keep in the provider's prefix cache.
+
+    Raises:
+        MessageInvalid: A message's parts do not fit its role.
+    """
+    head = _FRAMES(request, _Flags(model, with_schema, marks.system, marks.ttl))
+    pieces = [head]
+    turns = _turns(_FORMS.each(request.messages))
+    marked = marked_turns([turn.role for turn in turns], marks)
+    for index, turn in enumerate(turns):
+        blocks = turn.results + turn.others
+        if index in marked:
+            blocks[-1] = _marked(blocks[-1], marks.ttl)
+        pieces += _turn_pieces(turn.role, blocks, is_first=index == 0)
+    pieces.append(b"]}")
+    return b"".join(pieces)
+
+
+class _Form(NamedTuple):
+    """A message as content blocks."""
+
+    role: str
+    results: tuple[bytes, ...]
+    """Tool results, which come first in a turn."""
+    others: tuple[bytes, ...]
+    """Everything else."""
+
+
+class _Turn(NamedTuple):
+    """Neighbours of the same role; the lists are this request's own."""
+
+    role: str
+    results: list[bytes]
+    others: list[bytes]
+
+
+class _Flags(NamedTuple):
+    model: str
+    with_schema: bool
+    marks_system: bool
+    ttl: str
+
+
+def _turns(forms: Sequence[_Form]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    said = ""
+    for role, results, others in forms:
+        if not results and not others:
+            continue
+        if role != said:
+            turns.append(_Turn(role, [*results], [*others]))
+            said = role
+        else:
+            turns[-1].results.extend(results)
+            turns[-1].others.extend(others)
+    return turns
+
+
+def _turn_pieces(role: str, blocks: Sequence[bytes], *, is_first: bool) -> list[bytes]:
+    """Return a turn's JSON in pieces: the request is joined once, not each turn and then all."""
+    pieces = [b"" if is_first else b",", b'{"role":"%b","content":[' % role.encode()]
+    for block in blocks:
+        pieces += (block, b",")
+    pieces[-1] = b"]}"
+    return pieces
+
+
+def _marked(block: bytes, ttl: str) -> bytes:
+    """Return a copy of a block with a cache mark; the block itself is shared by all requests."""
+    return b'%b,"cache_control":%b}' % (block[:-1], orjson.dumps(_cache_control(ttl)))
+
+
+def _cache_control(ttl: str) -> dict[str, JsonValue]:
+    # Five minutes are the default, and older endpoints do not know the field.
+    return {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
+
+
+def _form(message: Message) -> _Form:
+    message = clean(message)
+    options = [option for option in message.options if option.protocol == "anthropic"]
+    if message.role == "tool":
+        return _Form("user", (_serialised(_tool_result(message), options),), ())
+    # The protocol refuses a text of blanks alone.
+    parts = [message.content, *message.parts]
+    blocks = [_part(part) for part in parts if isinstance(part, Media) or part.strip()]
+    blocks += [_tool_use(call) for call in message.tool_calls]
+    others = [orjson.dumps(block) for block in blocks[:-1]]
+    others += [_serialised(block, options) for block in blocks[-1:]]
+    return _Form(message.role, (), tuple(others))
+
+
+def _serialised(block: dict[str, object], options: Sequence[MessageOption]) -> bytes:
+    return orjson.dumps(block | {option.name: orjson.Fragment(option.value) for option in options})
+
+
+def _tool_result(message: Message) -> dict[str, object]:
+    content: object = message.content
+    if message.parts:
+        parts = [message.content, *message.parts]
+        content = [_part(part) for part in parts if isinstance(part, Media) or part.strip()]
+    return {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
+
+
+def _part(part: str | Media) -> dict[str, object]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if part.media_type not in IMAGE_TYPES:
+        # The model is told at least that there was something.
+        return {"type": "text", "text": f"[{part.media_type}: this model cannot take it in]"}
+    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+    return {"type": "image", "source": source}
+
+
+def _tool_use(call: ToolCall) -> dict[str, object]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
+
+
+def _input(arguments: str) -> object:
+    """Return a call's input: the model's own JSON, or, where that is broken, what it wrote."""
+    if not arguments.strip():
+        return {}
+    try:
+        if isinstance(orjson.loads(arguments), dict):
+            # As written: parsing and writing again would change long numbers.
+            return orjson.Fragment(arguments)
+    except ValueError:
+        pass
+    return {"arguments": arguments}
+
+
+def _head(request: ModelRequest, flags: _Flags) -> bytes:
+    """Return a request up to its first message."""
+    parameters = request.agent.parameters
+    head: dict[str, JsonValue] = {"model": flags.model, "max_tokens": parameters.max_output_tokens}
+    for name in ("temperature", "top_p"):
+        value = getattr(parameters, name)
+        if value is not None:
+            head[name] = value
+    if request.system_prompt.strip():
+        system: dict[str, JsonValue] = {"type": "text", "text": scrubbed(request.system_prompt)}
+        if flags.marks_system:
+            system["cache_control"] = _cache_control(flags.ttl)
+        head["system"] = [system]
+    if request.tools:
+        head["tools"] = [
+            {
+                "name": tool.name,
+                "description": scrubbed(tool.description),
+                "input_schema": scrubbed_value(tool.parameters),
+            }
+            for tool in request.tools
+        ]
+    if request.output_schema is not None and flags.with_schema:
+        schema = native_schema(request.output_schema)
+        if schema is not None:
+            form: JsonValue = {"type": "json_schema", "schema": scrubbed_value(schema)}
+            head["output_config"] = {"format": form}
+    return canonical_json(head, sort_keys=False)[:-1].encode() + b',"messages":['
+
+
+_FORMS: Memo[Message, _Form] = Memo(_form)
+_FRAMES: FrameMemo[_Flags, bytes] = FrameMemo(_head)
