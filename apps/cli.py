@@ -95,6 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     _results_parser(commands.add_parser("results", help="latest outputs of a workflow"))
     ui = commands.add_parser("ui", help="open the Dagster web server and daemon")
     ui.add_argument("--port", type=int, default=3000, help="port on localhost (default: 3000)")
+    _user_parser(commands.add_parser("user", help="people, for calls in their name"))
     return parser
 
 
@@ -107,9 +108,23 @@ def _project_parser(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="a project's files")
     show.add_argument("name", metavar="NAME")
     show.add_argument("--json", action="store_true")
+    own = actions.add_parser("own", help="give a project to a user")
+    own.add_argument("name", metavar="NAME")
+    own.add_argument("user", metavar="USER", nargs="?", help="id or e-mail address; none: nobody")
     remove = actions.add_parser("remove", help="remove files, or the whole project")
     remove.add_argument("name", metavar="NAME")
     remove.add_argument("files", metavar="FILE", nargs="*")
+
+
+def _user_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser("add", help="add a user")
+    add.add_argument("email", metavar="EMAIL")
+    add.add_argument("--id", metavar="ID", help="the user's id; left out: one is made")
+    add.add_argument("--admin", action="store_true", help="may read every project")
+    actions.add_parser("list", help="all users").add_argument("--json", action="store_true")
+    remove = actions.add_parser("remove", help="remove a user")
+    remove.add_argument("user", metavar="USER", help="id or e-mail address")
 
 
 def _workflow_parser(parser: argparse.ArgumentParser) -> None:

@@ -22,11 +22,13 @@ from apps.instance import LOCATION_NAME, job_origin, storage_errors
 from apps.progress import RunProgress
 from pipelines.definitions import Wiring, build_definitions
 from pipelines.executor import INTERACTIVE_TAG, is_interactive
+from pipelines.initiator import PROJECT_TAG, WORKFLOW_TAG
 from pipelines.partitions import sync_partitions
 from pipelines.request import REQUEST
 from pipelines.run_options import CACHE_STEPS_TAG, CACHE_TAG, PROVIDER_TAG, request_op
 from pipelines.throttle import unwatch, watch
 from reprise.model.result import StepRecord, StepStatus
+from reprise.model.user import User
 from reprise.model.workflow import Workflow
 from reprise.ports import HistoryStore
 from resources.scratch_folder import is_in_use
@@ -50,6 +52,8 @@ class Launch:
     provider: str | None = None
     cache_steps: str = ""
     """Cache modes of single steps, as `4=refresh,hook=bypass`."""
+    initiator: User | None = None
+    """The user in whose name it works."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,10 @@ class Launcher:
                 job,
                 run_id=run_id,
                 run_config=_run_config(launch),
-                tags=_tags(launch, run_id, self._wiring.scratch.path),
+                tags={
+                    **_tags(launch, run_id, self._wiring.scratch.path),
+                    **self._wiring.initiator_tags(launch.initiator, run_id),
+                },
                 remote_job_origin=job_origin(job.name),
             )
         events = _Events(launch, run_id, self._wiring.history, progress)
@@ -242,8 +249,8 @@ def _tags(launch: Launch, run_id: str, scratch: Path) -> dict[str, str]:
         "dagster/partition": launch.project,
         # By this tag the UI finds a job's runs.
         ".dagster/repository": f"__repository__@{LOCATION_NAME}",
-        "reprise/workflow": launch.workflow.id,
-        "reprise/project": launch.project,
+        WORKFLOW_TAG: launch.workflow.id,
+        PROJECT_TAG: launch.project,
         "reprise/launched_by": "command line",
         "reprise/user": _user(),
         HOST_TAG: platform.node() or "unknown",

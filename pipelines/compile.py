@@ -35,6 +35,7 @@ from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.errors import DefinitionInvalid, RepriseError, StoreError
 from reprise.model.agent import AgentDefinition
+from reprise.model.execution import Execution, executing
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.workflow import Step, Workflow
 
@@ -211,7 +212,9 @@ def _step_asset(
         io_manager: StepCacheIOManager = context.resources.step_cache
         services: Services = replace(context.resources.services, cache=io_manager.cache)
         run = _step_run(workflow, step, context, list(references.values()))
-        record, result = _execute(run, context, services)
+        # From the run's tags, so that it is the same in every executor and on every machine.
+        with executing(_execution(context, services)):
+            record, result = _execute(run, context, services)
         assert record.reference is not None
         return dg.MaterializeResult(
             value=record,
@@ -220,6 +223,15 @@ def _step_asset(
         )
 
     return asset_body
+
+
+def _execution(context: dg.AssetExecutionContext, services: Services) -> Execution:
+    run = context.run
+    return Execution(
+        execution_id=run.run_id,
+        run_id=run.run_id,
+        initiator_id=services.initiator(run.run_id, run.tags),
+    )
 
 
 def _step_run(

@@ -10,7 +10,7 @@ Source: specification D1, D7, D19, W9.
 import logging
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from io_managers.step_cache import StepCacheIOManager
 from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
+from pipelines.initiator import initiator_of, initiator_tags, named_user
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
@@ -29,6 +30,7 @@ from pipelines.sweep import sweep_job, sweep_schedule
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, UnknownName
+from reprise.model.user import User
 from reprise.ports import (
     FilmRenderer,
     FunctionLoader,
@@ -37,6 +39,7 @@ from reprise.ports import (
     ObjectStore,
     ProjectRegistry,
     SpeechRecognizer,
+    UserRegistry,
     VideoAnalyzer,
 )
 from resources.definition_files import Definitions, load_definitions
@@ -56,6 +59,7 @@ from resources.settings import ProviderSettings, Settings, load_settings, workfl
 from resources.speech_model import SpeechModelLocator
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
+from resources.sqlite_users import SqliteUserRegistry
 from resources.user_entry_store import UserEntryStore
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
@@ -117,6 +121,42 @@ class Wiring:
     def projects(self) -> ProjectRegistry:
         """Projects and their files."""
         return SqliteProjectRegistry(self.home / "projects.db")
+
+    @cached_property
+    def users(self) -> UserRegistry:
+        """People who may ask for things."""
+        return SqliteUserRegistry(self.home / "users.db")
+
+    @property
+    def _signing_key(self) -> str | None:
+        key = self.settings.inference_api.signing_key
+        return None if key is None else key.get_secret_value()
+
+    def initiator(self, run_id: str, tags: Mapping[str, str]) -> str | None:
+        """Return the user in whose name a run works, or None."""
+        return initiator_of(run_id, tags, self._signing_key)
+
+    def initiator_tags(self, user: User | None, run_id: str) -> dict[str, str]:
+        """Return the tags that say in whose name a run works."""
+        return initiator_tags(user, run_id, self._signing_key)
+
+    def command_line_user(self) -> User | None:
+        """Return the user whom the settings name for the command line, or None.
+
+        Raises:
+            UnknownName: There is no such user.
+        """
+        name = self.settings.inference_api.user
+        if name is None:
+            return None
+        user = named_user(self.users, name)
+        if user is None:
+            message = (
+                f"REPRISE_INFERENCE_API__USER: there is no user {name!r}; "
+                "`reprise user list` names them, `reprise user add` adds one"
+            )
+            raise UnknownName(message)
+        return user
 
     @cached_property
     def cache_wiring(self) -> CacheWiring:
@@ -190,6 +230,7 @@ class Wiring:
             clock=now,
             functions=self.functions,
             scratch=lambda: self.scratch.path,
+            initiator=self.initiator,
         )
 
     @cached_property

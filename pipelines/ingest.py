@@ -38,6 +38,8 @@ class Ingest:
     objects: ObjectStore
     kind_of: Callable[[Path, str], tuple[MediaKind, str]]
     clock: Callable[[], datetime]
+    owner_id: str | None = None
+    """The user who owns the projects that it makes."""
 
     def add(
         self, project_name: str, paths: Sequence[Path], report: Callable[[str, Change], None]
@@ -53,7 +55,7 @@ class Ingest:
             BadInput: A path is not there or cannot be read, or two files would have one name.
         """
         found = collect(paths)
-        project = self.registry.add_project(project_name, now=self.clock())
+        project = self.registry.add_project(project_name, now=self.clock(), owner_id=self.owner_id)
         rows = {file.name: file for file in self.registry.files(project.id)}
         for name, path in found.items():
             report(name, self._add_file(project, name, path, rows.get(name)))

@@ -63,6 +63,8 @@ class Services:
     functions: FunctionLoader
     scratch: Callable[[], Path]
     """Folder for work in progress, made when first asked for; each step has its own in it."""
+    initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
+    """Run id and run tags → the user in whose name the run works, or None."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ The tree:
     │   └── ToolFailed           ffmpeg or another program failed, or ran past its limit
     ├── SpeechModelMissing       no speech model can be found
     ├── ProviderError            a model endpoint refused, failed or did not answer
+    ├── InferenceApiError        the Inference API refused, failed or did not answer
+    │   └── NotAuthorized        it knows no such user, or no such project of theirs
     ├── StoreError               a database or object store
     │   ├── ObjectMissing        no object under this key
     │   ├── StoreTimeout         no answer within the deadline
@@ -110,6 +112,25 @@ class ProviderError(RepriseError):
         super().__init__(message)
         self.transient = transient
         self.retry_after_seconds = retry_after_seconds
+
+
+class InferenceApiError(RepriseError):
+    """The Inference API refused, failed or did not answer.
+
+    Args:
+        message: What happened, where, what to do.
+        transient: True when the same call may go through later.
+        status: The HTTP status, if it answered.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, status: int | None = None) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.status = status
+
+
+class NotAuthorized(InferenceApiError):
+    """The Inference API knows no such user, or no such project of theirs: 401, 403, 404."""
 
 
 class StoreError(RepriseError):

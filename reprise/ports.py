@@ -28,6 +28,7 @@ from reprise.model.result import (
 from reprise.model.savings import Savings, SavingsBy
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
 from reprise.model.stored import ObjectInfo
+from reprise.model.user import User
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and the share done (0 to 1, or None when unknown)."""
@@ -243,8 +244,8 @@ class HistoryStore(Protocol):
 class ProjectRegistry(Protocol):
     """Projects and their files. Each method is one transaction."""
 
-    def add_project(self, name: str, *, now: datetime) -> Project:
-        """Make a project, or return the one of this name.
+    def add_project(self, name: str, *, now: datetime, owner_id: str | None = None) -> Project:
+        """Make a project, or return the one of this name; that one keeps its owner.
 
         Raises:
             BadInput: The name holds other than letters, digits, `-`, `_` and `.`.
@@ -257,6 +258,10 @@ class ProjectRegistry(Protocol):
 
     def projects(self) -> Sequence[Project]:
         """Return all projects, by name."""
+        ...
+
+    def set_owner(self, name: str, owner_id: str | None) -> bool:
+        """Give a project to a user, or to nobody; answer whether there is such a project."""
         ...
 
     def remove_project(self, name: str) -> bool:
@@ -322,6 +327,34 @@ class ProjectIndex(ProjectSearch, Protocol):
 
     def rows(self, project_id: str) -> Sequence[IndexRow]:
         """Return what is known of each file, by name."""
+        ...
+
+
+class UserRegistry(Protocol):
+    """People, by id and by e-mail address. Each method is one transaction."""
+
+    def add_user(self, user: User) -> None:
+        """Add a user.
+
+        Raises:
+            BadInput: There is one of this id or this e-mail address; names it.
+        """
+        ...
+
+    def user(self, user_id: str) -> User | None:
+        """Return the user of an id, or None."""
+        ...
+
+    def user_of_email(self, email: str) -> User | None:
+        """Return the user of an e-mail address, whatever its letter case, or None."""
+        ...
+
+    def users(self) -> Sequence[User]:
+        """Return all users, by e-mail address."""
+        ...
+
+    def remove_user(self, user_id: str) -> bool:
+        """Remove a user; answer whether there was one."""
         ...
 
 

@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar, cast
 
 from reprise.errors import StoreTimeout
+from reprise.model.execution import in_this_execution
 from reprise.ports import EntryStore, LeaseStore, ObjectStore
 from resources.guarded_stores import (
     Guard,
@@ -60,7 +61,7 @@ class Deadline:
         worker = self._take()
         answered = False
         try:
-            worker.inbox.put(work)
+            worker.inbox.put(in_this_execution(work))
             outcome = worker.outbox.get(timeout=seconds)
             answered = True
         except Empty:

@@ -28,6 +28,7 @@ from reprise.media.render_units import (
     track_timescale,
 )
 from reprise.media.timeline import FilmClock
+from reprise.model.execution import in_this_execution
 from reprise.model.render import RenderedFilm, RenderPlan
 from reprise.ports import Cancelled, ObjectStore, Progress
 from resources.ffmpeg_runner import FfmpegRunner
@@ -233,9 +234,10 @@ class _Run:
         return SoundPass(self.runner, self.folder, progress, self.cancelled)
 
     def _encode(self, missing: Mapping[str, tuple[int, PictureJob]], unit_count: int) -> None:
+        encode_one = in_this_execution(self._encode_one)
         with ThreadPoolExecutor(PARALLEL_MAX, thread_name_prefix="render-unit") as pool:
             futures = [
-                pool.submit(self._encode_one, name, number, job, unit_count)
+                pool.submit(encode_one, name, number, job, unit_count)
                 for name, (number, job) in missing.items()
             ]
             try:

@@ -25,10 +25,10 @@ class MemoryProjectRegistry:
         self._projects: dict[str, Project] = {}
         self._files: dict[str, dict[str, ProjectFile]] = {}
 
-    def add_project(self, name: str, *, now: datetime) -> Project:
+    def add_project(self, name: str, *, now: datetime, owner_id: str | None = None) -> Project:
         """Make a project, or return the one of this name; see `ProjectRegistry`."""
         try:
-            project = Project(id=name, name=name, created_at=now)
+            project = Project(id=name, name=name, created_at=now, owner_id=owner_id)
         except ValidationError as error:
             message = (
                 f"project name {name!r} cannot be used; take up to 100 letters, digits, `-`, `_` "
@@ -47,6 +47,14 @@ class MemoryProjectRegistry:
         """Return all projects, by name; see `ProjectRegistry`."""
         with self._lock:
             return sorted(self._projects.values(), key=lambda project: project.name)
+
+    def set_owner(self, name: str, owner_id: str | None) -> bool:
+        """Give a project to a user, or to nobody; see `ProjectRegistry`."""
+        with self._lock:
+            project = self._projects.get(name)
+            if project is not None:
+                self._projects[name] = project.model_copy(update={"owner_id": owner_id})
+        return project is not None
 
     def remove_project(self, name: str) -> bool:
         """Remove a project and its file rows; see `ProjectRegistry`."""

@@ -6,9 +6,18 @@ lists them and a test compares.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reprise.errors import SettingsInvalid
@@ -93,6 +102,83 @@ class ProviderSettings(_Group):
     """Answers of a scripted provider: a JSON file."""
 
 
+SIGNING_KEY_BYTES_MIN = 32
+"""Shorter keys are weaker than HS256 itself (RFC 7518, section 3.2)."""
+
+
+class InferenceApiSettings(_Group):
+    """The Inference API and its users. Environment: `REPRISE_INFERENCE_API__…`."""
+
+    url: str | None = None
+    """Where the agents' tool `search_project_files` asks, such as `http://127.0.0.1:8420`; null
+    asks the home's own index."""
+    signing_key: SecretStr | None = None
+    """Signs and verifies tokens: a random text of 32 bytes or more, the same for engine and server;
+    required where a URL is set and by `reprise api`."""
+    previous_signing_key: SecretStr | None = None
+    """The server takes tokens of this key too, while keys are exchanged."""
+    issuer: str | None = None
+    """Claim `iss` of the tokens; the server takes no other where it is set."""
+    audience: str | None = None
+    """Claim `aud` of the tokens; the server takes no other where it is set."""
+    timeout_seconds: float = Field(default=30.0, gt=0)
+    """Total deadline of one call."""
+    user: str | None = None
+    """You, on the command line: id or e-mail address of a user; runs are started and projects made
+    in this name."""
+    scheduled_user: str | None = None
+    """In whose name schedules and sensors start runs; null means in nobody's."""
+    proxy_header: str | None = None
+    """Header in which the proxy before the web server names the signed-in user, such as
+    `X-Forwarded-Email`; null believes none."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_plain_url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            message = "is no address; write it as `http://127.0.0.1:8420`"
+            raise ValueError(message)
+        if parts.username or parts.password or parts.query or parts.fragment:
+            message = "takes no user, password, query or fragment; tokens are made from the key"
+            raise ValueError(message)
+        return url.rstrip("/")
+
+    @field_validator("signing_key", "previous_signing_key")
+    @classmethod
+    def _is_long_enough(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(key.get_secret_value().encode()) < SIGNING_KEY_BYTES_MIN:
+            message = (
+                f"is shorter than {SIGNING_KEY_BYTES_MIN} bytes; make one with "
+                "`python -c 'import secrets; print(secrets.token_urlsafe(48))'`"
+            )
+            raise ValueError(message)
+        return key
+
+    @model_validator(mode="after")
+    def _has_a_key(self) -> Self:
+        if self.url is not None:
+            self.required_key()
+        return self
+
+    def required_key(self) -> str:
+        """Return the signing key.
+
+        Raises:
+            SettingsInvalid: There is none.
+        """
+        if self.signing_key is None:
+            message = (
+                "REPRISE_INFERENCE_API__SIGNING_KEY: is required with REPRISE_INFERENCE_API__URL "
+                "and by `reprise api`; make one with "
+                "`python -c 'import secrets; print(secrets.token_urlsafe(48))'`"
+            )
+            raise SettingsInvalid(message)
+        return self.signing_key.get_secret_value()
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Environment: `REPRISE_…`."""
 
@@ -102,6 +188,8 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
+        # What is wrong may be a secret.
+        hide_input_in_errors=True,
     )
 
     home: Path = Path(".reprise")
@@ -127,6 +215,8 @@ class Settings(BaseSettings):
     """Speech recognition."""
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     """Model providers by id."""
+    inference_api: InferenceApiSettings = InferenceApiSettings()
+    """The Inference API and its users."""
 
     @property
     def home_path(self) -> Path:
@@ -144,7 +234,8 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         lines = [
-            f"REPRISE_{'__'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+            f"REPRISE_{'__'.join(str(part) for part in item['loc']).upper()}: "
+            f"{item['msg'].removeprefix('Value error, ')}"
             for item in error.errors()
         ]
         raise SettingsInvalid("\n".join(lines)) from error

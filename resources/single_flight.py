@@ -26,6 +26,7 @@ from reprise.cache.single_flight import (
 )
 from reprise.errors import Cancelled
 from reprise.model.cache import Lease
+from reprise.model.execution import in_this_execution
 from reprise.ports import Cancelled as IsCancelled
 from reprise.ports import LeaseStore
 
@@ -126,7 +127,7 @@ class SingleFlight:
         ended = threading.Event()
         # A daemon: it must not hold up the end of the process.
         threading.Thread(
-            target=self._keep_alive,
+            target=in_this_execution(self._keep_alive),
             args=(lease, ended),
             name=f"lease: {lease.cache_key[:12]}",
             daemon=True,

@@ -53,6 +53,7 @@ _SCHEMA = SqliteSchema(
             ) STRICT
             """,
         ),
+        ("ALTER TABLE project ADD COLUMN owner_id TEXT",),
     ),
 )
 
@@ -92,22 +93,22 @@ class SqliteProjectRegistry:
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self._file = SqliteFile(path, _SCHEMA, busy_seconds=busy_seconds)
 
-    def add_project(self, name: str, *, now: datetime) -> Project:
+    def add_project(self, name: str, *, now: datetime, owner_id: str | None = None) -> Project:
         """Make a project, or return the one of this name; see `ProjectRegistry`."""
         try:
-            project = Project(id=name, name=name, created_at=now)
+            project = Project(id=name, name=name, created_at=now, owner_id=owner_id)
         except ValidationError as error:
             message = (
                 f"project name {name!r} cannot be used; take up to 100 letters, digits, `-`, `_` "
                 "and `.`, beginning with a letter or a digit"
             )
             raise BadInput(message) from error
-        row = (project.id, project.name, to_micros(now))
+        row = (project.id, project.name, to_micros(now), owner_id)
 
         def work(connection: sqlite3.Connection) -> Project:
             with transaction(connection):
                 connection.execute(
-                    "INSERT INTO project (id, name, created_at) VALUES (?, ?, ?) "
+                    "INSERT INTO project (id, name, created_at, owner_id) VALUES (?, ?, ?, ?) "
                     "ON CONFLICT (id) DO NOTHING",
                     row,
                 )
@@ -126,6 +127,13 @@ class SqliteProjectRegistry:
     def projects(self) -> Sequence[Project]:
         """Return all projects, by name; see `ProjectRegistry`."""
         return self._file.run_if_present(lambda c: _projects(c, "ORDER BY name"), absent=[])
+
+    def set_owner(self, name: str, owner_id: str | None) -> bool:
+        """Give a project to a user, or to nobody; see `ProjectRegistry`."""
+        statement = "UPDATE project SET owner_id = ? WHERE name = ?"
+        return self._file.run_if_present(
+            lambda c: c.execute(statement, (owner_id, name)).rowcount > 0, absent=False
+        )
 
     def remove_project(self, name: str) -> bool:
         """Remove a project and its file rows; see `ProjectRegistry`."""
@@ -199,9 +207,12 @@ class SqliteProjectRegistry:
 
 def _projects(connection: sqlite3.Connection, clause: str, *arguments: str) -> list[Project]:
     rows = connection.execute(
-        f"SELECT id, name, created_at FROM project {clause}", arguments
+        f"SELECT id, name, created_at, owner_id FROM project {clause}", arguments
     ).fetchall()
-    return [Project(id=row[0], name=row[1], created_at=from_micros(row[2])) for row in rows]
+    return [
+        Project(id=row[0], name=row[1], created_at=from_micros(row[2]), owner_id=row[3])
+        for row in rows
+    ]
 
 
 def _file(row: Sequence[Any]) -> ProjectFile:

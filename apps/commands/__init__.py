@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "savings": "apps.commands.savings",
     "cache": "apps.commands.cache",
     "ui": "apps.commands.ui",
+    "user": "apps.commands.user",
 }
 """Command → the module that has its `main`; imported when it is called."""
 

@@ -1,11 +1,13 @@
-"""`reprise project add | list | show | remove`."""
+"""`reprise project add | list | show | own | remove`."""
 
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from apps.commands.tables import printable, size_text, table
+from apps.commands.user import require_user
 from apps.instance import open_instance, storage_errors
 from pipelines.cache_wiring import now
 from pipelines.definitions import Wiring
@@ -28,11 +30,16 @@ def main(arguments: argparse.Namespace) -> int:
             return _list(wiring, as_json=arguments.json)
         case "show":
             return _show(wiring, ingest, arguments)
+        case "own":
+            return _own(wiring, ingest, arguments)
         case _:
             return _remove(wiring, ingest, arguments)
 
 
 def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    user = wiring.command_line_user()
+    ingest = replace(ingest, owner_id=None if user is None else user.id)
+
     def report(name: str, change: Change) -> None:
         print(f"{change.value}  {printable(name)}", flush=True)
 
@@ -66,6 +73,7 @@ def _show(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
         data = {
             "name": project.name,
             "created_at": project.created_at.isoformat(),
+            "owner": project.owner_id,
             "files": [file.model_dump(mode="json") for file in files],
         }
         print(json.dumps(data))
@@ -81,6 +89,16 @@ def _show(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
         for file in files
     ]
     print(table(cells, ["file", "kind", "size", "added (UTC)", "sha256"]))
+    return 0
+
+
+def _own(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    project = ingest.require(arguments.name)
+    user = None
+    if arguments.user is not None:
+        user = require_user(wiring.users, arguments.user)
+    wiring.projects.set_owner(project.name, None if user is None else user.id)
+    print(f"project {project.name}: {'no owner' if user is None else f'owned by {user.email}'}")
     return 0
 
 

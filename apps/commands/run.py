@@ -53,7 +53,13 @@ def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
     steps = ",".join(arguments.step)
     step_modes(steps, workflow)
     return Launch(
-        workflow, project.name, arguments.request, arguments.cache, arguments.provider, steps
+        workflow,
+        project.name,
+        arguments.request,
+        arguments.cache,
+        arguments.provider,
+        steps,
+        wiring.command_line_user(),
     )
 
 

@@ -20,6 +20,7 @@ from reprise.cache.explain import changes_text, explain_changes
 from reprise.cache.key import SCHEMA_VERSION
 from reprise.canonical import NotCanonical, canonical_json, has_wide_integer, sha256_hex
 from reprise.model.cache import CacheEntry, Lease, Lookup
+from reprise.model.execution import in_this_execution
 from reprise.model.result import Artifact, CacheReason, StepResult
 from reprise.model.settings import StepCacheSettings
 from reprise.model.stored import ObjectInfo
@@ -142,7 +143,8 @@ class StepCache:
             checks = [self._check_artifact(artifact) for artifact in artifacts]
         else:
             with ThreadPoolExecutor(min(HEADS_MAX, len(artifacts))) as pool:
-                checks = list(pool.map(self._check_artifact, artifacts))
+                check_one = in_this_execution(self._check_artifact)
+                checks = list(pool.map(check_one, artifacts))
         wrong = [check for check in checks if check is not None]
         return sorted(wrong, key=lambda check: check.reason is not CacheReason.ARTIFACT_GONE)
 

@@ -68,3 +68,5 @@ class Project(Value):
     """Unique name; also the Dagster partition key."""
     created_at: datetime
     """Aware, UTC."""
+    owner_id: str | None = None
+    """The user who may read it over the Inference API; None leaves it to admins."""

@@ -1,5 +1,7 @@
 """What every registry of projects promises, run on each."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -11,6 +13,7 @@ from reprise.errors import BadInput, UnknownName
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.ports import ProjectRegistry
 from resources.memory_projects import MemoryProjectRegistry
+from resources.sqlite import METADATA_APPLICATION_ID
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_projects import SqliteProjectRegistry
 from tests.step_records import NOW, record
@@ -89,6 +92,22 @@ def test_names_are_told_apart_by_letter_case_and_sorted(registry: ProjectRegistr
     assert registry.project("PROMO") is None
     assert registry.remove_project("Promo") is True
     assert names(registry) == ["10", "9", "a" * 100, "promo"]
+
+
+def test_a_project_has_the_owner_that_made_it(registry: ProjectRegistry) -> None:
+    registry.add_project("p1", now=NOW, owner_id="ann")
+    registry.add_project("p2", now=NOW)
+    registry.add_project("p1", now=LATER, owner_id="ben")
+    assert [project.owner_id for project in registry.projects()] == ["ann", None]
+
+
+def test_a_project_is_given_to_another_user(registry: ProjectRegistry) -> None:
+    for name in ("p1", "p2"):
+        registry.add_project(name, now=NOW, owner_id="ann")
+    assert registry.set_owner("p1", "ben") is True
+    assert registry.set_owner("p2", None) is True
+    assert registry.set_owner("p3", "ben") is False
+    assert [project.owner_id for project in registry.projects()] == ["ben", None]
 
 
 def test_a_file_comes_back_field_by_field(registry: ProjectRegistry) -> None:
@@ -210,3 +229,30 @@ def test_a_registry_opened_again_knows_what_was_registered(tmp_path: Path) -> No
     again = SqliteProjectRegistry(tmp_path / "metadata.sqlite")
     assert list(again.projects()) == [project]
     assert list(again.files("p1")) == [film()]
+
+
+def test_a_registry_from_before_there_were_owners_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "projects.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"""
+            PRAGMA application_id = {METADATA_APPLICATION_ID};
+            CREATE TABLE component (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+            INSERT INTO component VALUES ('project', 1);
+            CREATE TABLE project (
+                id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_at INTEGER NOT NULL
+            ) STRICT;
+            INSERT INTO project VALUES ('old', 'old', 1767225600000000);
+            CREATE TABLE project_file (
+                project_id TEXT NOT NULL REFERENCES project (id) ON DELETE CASCADE,
+                name TEXT NOT NULL, id TEXT NOT NULL, storage_key TEXT NOT NULL,
+                size_bytes INTEGER NOT NULL, content_digest TEXT NOT NULL,
+                media_kind TEXT NOT NULL, media_type TEXT NOT NULL, uploaded_at INTEGER NOT NULL,
+                summary_status TEXT NOT NULL, indexing_status TEXT NOT NULL,
+                PRIMARY KEY (project_id, name)
+            ) STRICT;
+        """)
+    registry = SqliteProjectRegistry(path)
+    assert [(project.name, project.owner_id) for project in registry.projects()] == [("old", None)]
+    registry.add_project("new", now=NOW, owner_id="ann")
+    assert registry.set_owner("old", "ben") is True
+    assert [project.owner_id for project in registry.projects()] == ["ann", "ben"]
