@@ -93,6 +93,6 @@ def test_tasks_and_their_threads_keep_the_execution_of_who_made_them() -> None:
         return current_execution()
 
     async def both() -> list[list[Execution | None]]:
-        return await asyncio.gather(of(ANN), of(BEN))
+        return list(await asyncio.gather(of(ANN), of(BEN)))
 
     assert asyncio.run(both()) == [[ANN, ANN], [BEN, BEN]]
