@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from io_managers.step_cache import StepCacheIOManager
 from pipelines.cancellation import cancellation
 from pipelines.edges import step_reads, transitive_reduction
-from pipelines.metadata import request_metadata, step_metadata
+from pipelines.metadata import failure_metadata, request_metadata, step_metadata
 from pipelines.partitions import PROJECTS
 from pipelines.prepare import step_agents
 from pipelines.records import failure_record, fault_text, record_of
@@ -62,7 +62,7 @@ def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:
 
 def _agent_json(agent: AgentDefinition) -> dict[str, JsonValue]:
     data: dict[str, JsonValue] = agent.model_dump(
-        mode="json", exclude={"source_path", "tool_groups"}
+        mode="json", exclude={"source_path", "tool_groups", "limits"}
     )
     # A set has no order of its own.
     return {**data, "tool_groups": [*sorted(group.value for group in agent.tool_groups)]}
@@ -275,13 +275,17 @@ def _execute(
     except RepriseError as error:
         _record_failure(run, error, services, started_at)
         raise dg.Failure(
-            description=f"{run.where}: {error}", allow_retries=error.transient
+            description=f"{run.where}: {error}",
+            metadata=failure_metadata(error),
+            allow_retries=error.transient,
         ) from error
     except Exception as error:
         # Dagster would retry what it does not know; a fault in code or a full disk stays.
         _record_failure(run, error, services, started_at)
         raise dg.Failure(
-            description=f"{run.where}: {fault_text(error)}", allow_retries=False
+            description=f"{run.where}: {fault_text(error)}",
+            metadata=failure_metadata(error),
+            allow_retries=False,
         ) from error
     except BaseException as error:
         _record_failure(run, error, services, started_at)

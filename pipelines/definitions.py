@@ -12,8 +12,9 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dagster as dg
 
@@ -27,6 +28,7 @@ from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
 from pipelines.sweep import sweep_job, sweep_schedule
+from reprise.agents.prices import ModelPrice, PriceOf
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, UnknownName
@@ -51,6 +53,7 @@ from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.payload_offload import PayloadOffload
+from resources.price_list import load_price_list
 from resources.python_functions import PythonFunctions, function_folders
 from resources.s3_object_store import S3ObjectStore
 from resources.scratch_folder import ScratchFolder
@@ -229,6 +232,7 @@ class Wiring:
             default_provider=self.settings.provider,
             clock=now,
             functions=self.functions,
+            loop_limits=self.settings.agents,
             scratch=lambda: self.scratch.path,
             initiator=self.initiator,
         )
@@ -296,7 +300,22 @@ def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelPro
         structured_output=chosen.structured_output,
         native_tools=chosen.native_tools,
         timeout_seconds=chosen.timeout_seconds,
+        price_of=_price_of(chosen, chosen.base_url),
     )
+
+
+def _price_of(chosen: ProviderSettings, base_url: str) -> PriceOf:
+    """Return an endpoint's prices: those of the settings, else the shipped list's."""
+    if chosen.price_input is not None and chosen.price_output is not None:
+        price = ModelPrice(
+            input=chosen.price_input,
+            output=chosen.price_output,
+            cache_read=chosen.price_cache_read,
+            cache_write=chosen.price_cache_write,
+        )
+        return lambda _model: price
+    host = urlsplit(base_url).hostname or ""
+    return partial(load_price_list().price_of, host)
 
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:

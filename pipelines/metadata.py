@@ -12,6 +12,7 @@ from dagster import MetadataValue, TableRecord
 from dagster._core.definitions.metadata import RawMetadataValue
 
 from pipelines.previews import preview
+from reprise.agents.loop import end_of, usage_of
 from reprise.model.result import StepRecord, StepResult
 from reprise.ports import ObjectStore
 
@@ -42,6 +43,18 @@ def step_metadata(
     for item in record.artifacts[:ARTIFACTS_SHOWN_MAX]:
         shown[item.name] = _link(objects.url, item.storage_key)
     return shown | _cache_and_costs(record)
+
+
+def failure_metadata(error: BaseException) -> Mapping[str, RawMetadataValue]:
+    """Return what a failed step shows besides its error: what its model calls took."""
+    usage, ended = usage_of(error), end_of(error)
+    if ended is None and not usage.calls:
+        return {}
+    return {
+        "ended": ended.value if ended is not None else "after the agents",
+        "tokens_used": usage.tokens,
+        "cost_usd": _dollars(usage.cost_micros),
+    }
 
 
 def _cache_and_costs(record: StepRecord) -> dict[str, RawMetadataValue]:

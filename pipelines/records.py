@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pipelines.services import Services
 from pipelines.step_run import StepOutcome, StepRun
-from reprise.agents.loop import usage_of
+from reprise.agents.loop import end_of, usage_of
 from reprise.errors import Cancelled, RepriseError
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
 
@@ -88,6 +88,7 @@ def failure_record(
         status=StepStatus.CANCELLED if cancelled else StepStatus.FAILED,
         usage=usage_of(error),
         error=f"{run.where}: {fault_text(error)}",
+        ended=end_of(error),
         seconds=(now - started_at).total_seconds(),
         started_at=started_at,
         finished_at=now,

@@ -151,7 +151,9 @@ class _Attempt:
             result = self._identified.executor.execute(self._context)
         if self._run.cancelled():
             message = f"{self._run.where} was stopped"
-            raise Cancelled(message)
+            stopped = Cancelled(message)
+            stopped.usage = result.usage
+            raise stopped
         return result
 
     def _look_up(self, identity: StepIdentity) -> Lookup:

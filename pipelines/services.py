@@ -18,7 +18,7 @@ from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Flights
 from reprise.context.bodies import Bodies
 from reprise.errors import ObjectMissing
-from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.agent import AgentDefinition, LoopLimits, ToolGroup
 from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
@@ -63,6 +63,8 @@ class Services:
     functions: FunctionLoader
     scratch: Callable[[], Path]
     """Folder for work in progress, made when first asked for; each step has its own in it."""
+    loop_limits: LoopLimits
+    """Bounds of every agent's loop, where the agent sets none of its own."""
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
     """Run id and run tags → the user in whose name the run works, or None."""
 
@@ -152,6 +154,10 @@ class StepContext:
         if agent.inference_provider_id is None:
             return self.provider
         return self.services.provider(agent.inference_provider_id)
+
+    def limits_of(self, agent: AgentDefinition) -> LoopLimits:
+        """Return the bounds of an agent's loop."""
+        return agent.limits.over(self.services.loop_limits)
 
     def prior_rows(self) -> tuple[tuple[str, ...], ...]:
         """Return what tells the prior outputs apart as values, by order (specification C2).

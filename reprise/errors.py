@@ -35,6 +35,8 @@ class RepriseError(Exception):
     transient: bool = False
     usage: object = None
     """What model calls took before the error (a `Usage`, whose class lies above this module)."""
+    ended: str | None = None
+    """Why an agent's loop ended (a `LoopEnd`), where it failed in one."""
 
 
 class BadInput(RepriseError):

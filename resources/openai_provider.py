@@ -23,6 +23,7 @@ from pydantic import JsonValue
 
 from reprise.agents.chat_completions import reply_of
 from reprise.agents.chat_requests import request_bytes
+from reprise.agents.prices import PriceOf, priced
 from reprise.canonical import sha256_hex
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
@@ -62,6 +63,7 @@ class OpenAICompatibleProvider:
         native_tools: The endpoint calls tools; otherwise none are offered.
         context_tokens: The model's context, where it is small.
         timeout_seconds: Total deadline of one call; a request may set a shorter one.
+        price_of: Model → price.
     """
 
     def __init__(  # noqa: PLR0913  # One argument for each field of its settings.
@@ -75,6 +77,7 @@ class OpenAICompatibleProvider:
         native_tools: bool = True,
         context_tokens: int | None = None,
         timeout_seconds: float = 300.0,
+        price_of: PriceOf = lambda _model: None,
     ) -> None:
         self._context_tokens = context_tokens
         self._id = provider_id
@@ -84,6 +87,7 @@ class OpenAICompatibleProvider:
         self._structured_output = structured_output
         self._native_tools = native_tools
         self._timeout_seconds = timeout_seconds
+        self.price_of = price_of
         self._client: openai.OpenAI | None = None
         self._lock = threading.Lock()
 
@@ -130,7 +134,7 @@ class OpenAICompatibleProvider:
         if reply is None:
             message = f"provider {self._id!r}: its answer holds no message; check `base_url`"
             raise ProviderError(message)
-        return reply
+        return priced(reply, self.price_of)
 
     def _body(self, request: ModelRequest, model: str) -> bytes:
         if request.tools and not self._native_tools:

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reprise.errors import SettingsInvalid
+from reprise.model.agent import LoopLimits
 from reprise.model.settings import StepCacheSettings
 
 
@@ -98,8 +99,24 @@ class ProviderSettings(_Group):
     """The endpoint calls tools reliably."""
     timeout_seconds: float = Field(default=300.0, gt=0)
     """Total deadline of one call."""
+    price_input: float | None = Field(default=None, ge=0)
+    """Dollars per million input tokens, for all its models; null takes the shipped price list. 0
+    where a call costs nothing."""
+    price_output: float | None = Field(default=None, ge=0)
+    """Dollars per million output tokens; goes with `price_input`."""
+    price_cache_read: float | None = Field(default=None, ge=0)
+    """Dollars per million tokens read from the prefix cache; null takes `price_input`."""
+    price_cache_write: float | None = Field(default=None, ge=0)
+    """Dollars per million tokens written to the prefix cache; null takes `price_input`."""
     script: Path | None = None
     """Answers of a scripted provider: a JSON file."""
+
+    @model_validator(mode="after")
+    def _has_both_prices(self) -> Self:
+        if (self.price_input is None) != (self.price_output is None):
+            message = "set both price_input and price_output, or neither"
+            raise ValueError(message)
+        return self
 
 
 SIGNING_KEY_BYTES_MIN = 32
@@ -213,6 +230,8 @@ class Settings(BaseSettings):
     """ffmpeg and its limits."""
     speech: SpeechSettings = SpeechSettings()
     """Speech recognition."""
+    agents: LoopLimits = LoopLimits()
+    """Bounds of an agent's loop."""
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     """Model providers by id."""
     inference_api: InferenceApiSettings = InferenceApiSettings()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from reprise.model.agent import ModelParameters
+from reprise.model.agent import AgentLimits, ModelParameters
 from reprise.model.loading import AgentFrontMatter
 from reprise.model.workflow import Step, Workflow
 from reprise.model.workflow_checks import CONFIG_OF_TYPE
@@ -54,6 +54,7 @@ def workflow_tables() -> str:
             parts.append(_fields_table(f"`{field}`, of a step of type {kind.value}", model))
     parts.append(_fields_table("Front matter of an agent", AgentFrontMatter))
     parts.append(_fields_table("`parameters` of an agent", ModelParameters))
+    parts.append(_fields_table("`limits` of an agent", AgentLimits))
     return "\n\n".join(parts)
 
 

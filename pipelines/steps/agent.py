@@ -10,7 +10,7 @@ from reprise.model.result import StepResult
 
 
 class AgentExecutor:
-    """Asks the step's agent once; its loop is bounded in turns, tokens and seconds."""
+    """Asks the step's agent once; its loop is bounded in turns, tokens, seconds and money."""
 
     def key_facts(self, context: StepContext) -> KeyFacts:
         """Return agent, provider and tools, and the project's files where it can read them."""
@@ -32,6 +32,7 @@ class AgentExecutor:
                 resolved_input=context.resolved_input,
                 task=context.step.prompt or "",
                 inputs=context.agent_inputs(agent),
+                limits=context.limits_of(agent),
             ),
             context.provider_of(agent),
             cancelled=context.cancelled,
@@ -41,5 +42,9 @@ class AgentExecutor:
             usage=answer.usage,
             model=answer.model,
             notes=answer.notes,
-            metadata={"turns": answer.turns},
+            metadata={
+                "turns": answer.turns,
+                "call_retries": answer.retries,
+                "ended": answer.ended.value,
+            },
         )

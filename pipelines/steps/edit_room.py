@@ -6,7 +6,7 @@ Source: specification W3; reprise/media/edit_plan.py holds the rules for frames.
 from pydantic import JsonValue
 
 from pipelines.services import StepContext
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentAnswer, AgentTask, add_usage, run_agent
 from reprise.cache.key import KeyFacts
 from reprise.context.step_input import body_text
 from reprise.errors import StepFailed
@@ -33,12 +33,17 @@ class EditRoomExecutor:
             StepFailed: There is no analysis among the prior outputs, or nothing in it can be cut.
             AnswerInvalid: An answer does not fit its schema.
         """
+        answers: list[AgentAnswer] = []
+        try:
+            return self._agree(context, answers)
+        except BaseException as error:
+            add_usage(error, _spent(answers))
+            raise
+
+    def _agree(self, context: StepContext, answers: list[AgentAnswer]) -> StepResult:
         config = context.step.edit_room or EditRoomConfig()
         analysis = _analysis(context)
         said: list[PriorOutput] = []
-        usage = Usage()
-        notes: list[str] = []
-        model = None
         for place, agent in enumerate(context.agents):
             context.progress(f"{agent.id} ({place + 1} of {len(context.agents)})", None)
             answer = run_agent(
@@ -47,13 +52,12 @@ class EditRoomExecutor:
                     resolved_input=_with_room(context.resolved_input, said),
                     task=context.step.prompt or "",
                     inputs=context.agent_inputs(agent, said, _parameters(config)),
+                    limits=context.limits_of(agent),
                 ),
                 context.provider_of(agent),
                 cancelled=context.cancelled,
             )
-            usage += answer.usage
-            notes += answer.notes
-            model = answer.model
+            answers.append(answer)
             said.append(
                 # No order of the workflow: where the room stands in it is not in its key.
                 PriorOutput(
@@ -69,11 +73,20 @@ class EditRoomExecutor:
         decision = edit_decision(said[-1].output, analysis, config, target)
         return StepResult(
             output=decision.model_dump(mode="json"),
-            usage=usage,
-            model=model,
-            notes=(*notes, *decision.notes),
-            metadata={"cuts": len(decision.cuts)},
+            usage=_spent(answers),
+            model=answers[-1].model,
+            notes=(*(note for answer in answers for note in answer.notes), *decision.notes),
+            metadata={
+                "cuts": len(decision.cuts),
+                "turns": sum(answer.turns for answer in answers),
+                "call_retries": sum(answer.retries for answer in answers),
+                "ended": answers[-1].ended.value,
+            },
         )
+
+
+def _spent(answers: list[AgentAnswer]) -> Usage:
+    return sum((answer.usage for answer in answers), Usage())
 
 
 def _analysis(context: StepContext) -> VideoAnalysis:

@@ -81,16 +81,19 @@ def _tool_calls(value: JsonValue) -> tuple[ToolCall, ...]:
 
 
 def _usage(value: JsonValue) -> Usage:
-    """Return usage in the normal form: OpenAI counts cached tokens among the prompt's."""
+    """Return usage in the normal form: here the prompt's tokens include cached ones."""
     prompt = _count(value, "prompt_tokens")
-    cached = min(prompt, _count(_part(value, "prompt_tokens_details"), "cached_tokens"))
+    details = _part(value, "prompt_tokens_details")
+    cached = min(prompt, _count(details, "cached_tokens"))
+    written = min(prompt - cached, _count(details, "cache_write_tokens"))
     return Usage(
-        input_uncached=prompt - cached,
+        input_uncached=prompt - cached - written,
         cache_read=cached,
+        cache_write=written,
         output=_count(value, "completion_tokens"),
         reasoning=_count(_part(value, "completion_tokens_details"), "reasoning_tokens"),
         calls=1,
-        # No price table yet: a cost that nobody knows is not nothing.
+        # Whoever knows the endpoint's prices fills it in.
         cost_micros=None,
     )
 

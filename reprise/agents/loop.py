@@ -2,8 +2,8 @@
 
 A turn is a call that got a reply. Tools lead to the next turn; an answer that does not fit its
 schema is sent back, in place of the one before it, at most `repairs_max` times; an endpoint that
-fails in passing is tried again after a pause. Usage counts every reply, and is on the error as
-`usage` when the loop fails.
+fails in passing is tried again after a pause. Usage counts every reply, and what an endpoint tells
+of a failed attempt; when the loop fails, the error carries it as `usage` and the reason as `ended`.
 
 Source: specification A1 to A4. Tests: tests/unit/agents/test_loop.py drives every exit.
 """
@@ -16,21 +16,29 @@ from reprise.agents.answers import read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.messages import (
     AgentTask,
-    LoopLimits,
     repair_messages,
     system_prompt,
     tool_messages,
     user_message,
 )
-from reprise.errors import AnswerInvalid, LimitReached, ProviderError, RepriseError
+from reprise.errors import AnswerInvalid, LimitReached, ProviderError, StepFailed
 from reprise.errors import Cancelled as RunCancelled
+from reprise.model.agent import LoopLimits
 from reprise.model.base import Value
 from reprise.model.conversation import Message, ModelReply, ModelRequest
-from reprise.model.result import Usage
+from reprise.model.result import LoopEnd, Usage
 from reprise.ports import Cancelled, ModelProvider
 from reprise.tools.catalog import run_tool, tool_schemas
 
-__all__ = ["AgentAnswer", "AgentTask", "LoopLimits", "run_agent", "usage_of"]
+__all__ = [
+    "AgentAnswer",
+    "AgentTask",
+    "LoopLimits",
+    "add_usage",
+    "end_of",
+    "run_agent",
+    "usage_of",
+]
 
 LOOP_REVISION = "1"
 """Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
@@ -61,6 +69,8 @@ class AgentAnswer(Value):
     """Calls that got a reply."""
     retries: int = Field(default=0, ge=0)
     """Attempts beyond the first, over all calls."""
+    ended: LoopEnd = LoopEnd.ANSWERED
+    """Why the loop ended."""
     notes: tuple[str, ...] = ()
     """What a person should know."""
 
@@ -69,6 +79,17 @@ def usage_of(error: BaseException) -> Usage:
     """Return what model calls took before an error."""
     usage = getattr(error, "usage", None)
     return usage if isinstance(usage, Usage) else Usage()
+
+
+def add_usage(error: BaseException, usage: Usage) -> None:
+    """Let an error carry what was spent before the loop that it came out of."""
+    error.__dict__["usage"] = usage + usage_of(error)
+
+
+def end_of(error: BaseException) -> LoopEnd | None:
+    """Return why an agent's loop ended, for an error that came out of one."""
+    ended = getattr(error, "ended", None)
+    return ended if isinstance(ended, LoopEnd) else None
 
 
 def run_agent(
@@ -88,17 +109,33 @@ def run_agent(
 
     Raises:
         AnswerInvalid: The answer was cut, refused, or does not fit its schema after the repairs.
-        LimitReached: Too many turns, tokens or seconds.
+        LimitReached: Too many turns, tokens, seconds or dollars.
         ProviderError: The endpoint failed for good.
         Cancelled: The run is being stopped.
-        Each carries in `usage` what was spent.
+        Each carries in `usage` what was spent, and in `ended` why it ended.
     """
     loop = _Loop(task, provider, cancelled, clock or MachineClock())
     try:
         return loop.run()
-    except RepriseError as error:
-        error.usage = loop.usage
+    except BaseException as error:
+        # Foreign errors carry it too: what is spent is spent, whoever is at fault.
+        error.__dict__.update(usage=loop.usage, ended=end_of(error) or _end_by_kind(error))
         raise
+
+
+def _end_by_kind(error: BaseException) -> LoopEnd:
+    match error:
+        case ProviderError():
+            return LoopEnd.PROVIDER
+        case RunCancelled():
+            return LoopEnd.CANCELLED
+        case _:
+            return LoopEnd.FAULT
+
+
+def _because(end: LoopEnd, error: StepFailed) -> StepFailed:
+    error.ended = end
+    return error
 
 
 class _Loop:
@@ -165,13 +202,13 @@ class _Loop:
                 f"{self._who}: the answer was cut after {reply.usage.output} tokens; raise "
                 f"`max_output_tokens` (now {limit}) in the agent's parameters"
             )
-            raise AnswerInvalid(message)
+            raise _because(LoopEnd.ANSWER_CUT, AnswerInvalid(message))
         if reply.finish_reason == "content_filter":
             message = (
                 f"{self._who}: the endpoint's content filter refused the answer; look at the "
                 "request and the material, or choose another model"
             )
-            raise AnswerInvalid(message)
+            raise _because(LoopEnd.ANSWER_REFUSED, AnswerInvalid(message))
         return reply
 
     def _call(self, messages: tuple[Message, ...]) -> ModelReply:
@@ -181,6 +218,8 @@ class _Loop:
                 return self._provider.complete(self._request(messages), cancelled=self._cancelled)
             except ProviderError as error:
                 self.usage += usage_of(error)
+                if error.transient:
+                    self._check_limits()
                 pause = self._pause(error, attempt)
                 if pause is None:
                     raise
@@ -239,24 +278,45 @@ class _Loop:
                 f"{self._repairs} corrections: {'; '.join(problems)}. Try another model, or look "
                 "at the agent's prompt and schema"
             )
-            raise AnswerInvalid(message)
+            raise _because(LoopEnd.ANSWER_INVALID, AnswerInvalid(message))
         self._repairs += 1
 
     def _check_limits(self) -> None:
         self._check_cancelled()
         limits = self._limits
         if self._turns >= limits.turns_max:
-            message = f"{self._who}: no answer within {limits.turns_max} turns (turns_max)"
-            raise LimitReached(message)
+            message = f"no answer within {limits.turns_max} turns (turns_max)"
+            raise self._limit(LoopEnd.TURNS, message)
         if self.usage.tokens >= limits.tokens_max:
             message = (
-                f"{self._who}: {self.usage.tokens} tokens spent without an answer, the bound is "
+                f"{self.usage.tokens} tokens spent without an answer, the bound is "
                 f"{limits.tokens_max} (tokens_max)"
             )
-            raise LimitReached(message)
+            raise self._limit(LoopEnd.TOKENS, message)
+        if limits.cost_usd_max is not None:
+            self._check_cost(limits.cost_usd_max)
         if self._seconds_left() <= 0:
-            message = f"{self._who}: no answer within {limits.seconds_max:g} seconds (seconds_max)"
-            raise LimitReached(message)
+            message = f"no answer within {limits.seconds_max:g} seconds (seconds_max)"
+            raise self._limit(LoopEnd.SECONDS, message)
+
+    def _check_cost(self, usd_max: float) -> None:
+        spent = self.usage.cost_micros
+        if spent is None:
+            message = (
+                f"a bound of ${usd_max:g} is set (cost_usd_max), and what the model costs is "
+                "unknown; set the provider's `price_input` and `price_output`, or take the bound "
+                "away"
+            )
+            raise self._limit(LoopEnd.COST, message)
+        if spent >= usd_max * 1_000_000:
+            message = (
+                f"${spent / 1_000_000:.4f} spent without an answer, the bound is ${usd_max:g} "
+                "(cost_usd_max)"
+            )
+            raise self._limit(LoopEnd.COST, message)
+
+    def _limit(self, end: LoopEnd, message: str) -> StepFailed:
+        return _because(end, LimitReached(f"{self._who}: {message}"))
 
     def _check_cancelled(self) -> None:
         if self._cancelled():

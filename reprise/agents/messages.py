@@ -7,33 +7,12 @@ so that a provider's prefix cache keeps working (specification B13).
 import json
 from collections.abc import Sequence
 
-from pydantic import Field
-
-from reprise.model.agent import AgentDefinition
+from reprise.model.agent import AgentDefinition, LoopLimits
 from reprise.model.base import Value
 from reprise.model.conversation import AgentInputs, Message, ModelReply
 
 BAD_ANSWER_CHARS_MAX = 8_000
 """A failed answer is shown back up to this many characters."""
-
-
-class LoopLimits(Value):
-    """Bounds of one agent's loop."""
-
-    turns_max: int = Field(default=12, ge=1)
-    """Most calls that got a reply."""
-    tokens_max: int = Field(default=400_000, ge=1)
-    """No further call once this many tokens are spent, in and out."""
-    seconds_max: float = Field(default=900.0, gt=0)
-    """No further call after this many seconds."""
-    call_seconds_max: float = Field(default=300.0, gt=0)
-    """Deadline of one call."""
-    repairs_max: int = Field(default=2, ge=0)
-    """How often an answer that does not fit its schema is sent back."""
-    attempts_max: int = Field(default=5, ge=1)
-    """How often one call is tried when the endpoint fails in passing."""
-    tool_calls_max: int = Field(default=16, ge=1)
-    """Most tools run in one turn; further ones are answered with an error."""
 
 
 class AgentTask(Value):

@@ -42,6 +42,45 @@ class ModelParameters(Value):
     """Longest answer, in tokens; a longer one is cut and counts as an error."""
 
 
+class LoopLimits(Value):
+    """Bounds of an agent's loop. Environment: `REPRISE_AGENTS__…`."""
+
+    turns_max: int = Field(default=12, ge=1)
+    """Most calls that got a reply."""
+    tokens_max: int = Field(default=400_000, ge=1)
+    """No further call once this many tokens are spent, in and out."""
+    cost_usd_max: float | None = Field(default=None, gt=0)
+    """No further call once this many dollars are spent, or when the model's price is unknown; null
+    sets no bound."""
+    seconds_max: float = Field(default=900.0, gt=0)
+    """No further call after this many seconds."""
+    call_seconds_max: float = Field(default=300.0, gt=0)
+    """Deadline of one call."""
+    repairs_max: int = Field(default=2, ge=0)
+    """How often an answer that does not fit its schema is sent back."""
+    attempts_max: int = Field(default=5, ge=1)
+    """How often one call is tried when the endpoint fails in passing."""
+    tool_calls_max: int = Field(default=16, ge=1)
+    """Most tools run in one turn; further ones are answered with an error."""
+
+
+class AgentLimits(Value):
+    """Bounds of an agent's own loop; what is left out is taken from the settings."""
+
+    turns_max: int | None = Field(default=None, ge=1)
+    """Most calls that got a reply."""
+    tokens_max: int | None = Field(default=None, ge=1)
+    """No further call once this many tokens are spent, in and out."""
+    cost_usd_max: float | None = Field(default=None, gt=0)
+    """No further call once this many dollars are spent, or when the model's price is unknown."""
+    seconds_max: float | None = Field(default=None, gt=0)
+    """No further call after this many seconds."""
+
+    def over(self, limits: LoopLimits) -> LoopLimits:
+        """Return the bounds with these in their place."""
+        return limits.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class AgentDefinition(Value):
     """An agent, as its Markdown file (front matter and system prompt) gives it."""
 
@@ -63,5 +102,7 @@ class AgentDefinition(Value):
     """A provider of its own; null takes the run's."""
     parameters: ModelParameters = ModelParameters()
     """Model and sampling."""
+    limits: AgentLimits = AgentLimits()
+    """Bounds of its loop. Not part of any key: they decide whether it answers, not what."""
     source_path: str = ""
     """The file that it was read from, for messages; not part of any key."""

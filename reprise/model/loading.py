@@ -6,7 +6,7 @@ from disk here; resources/definition_files.py walks the folders.
 An agent file is Markdown with YAML front matter between two `---` lines: `id` (default: the file's
 stem), `agent_type`, `output_schema_name` and `output_schema` (a JSON Schema written in place, as
 YAML), `tool_groups`, `skills` (names of files in `skills/`, whose texts become `assigned_skills`),
-`inference_provider_id`, `parameters`. The body is the system prompt.
+`inference_provider_id`, `parameters`, `limits`. The body is the system prompt.
 
 Source: specification W1, W2, W2a, A1. Tests: tests/unit/model/test_loading.py.
 """
@@ -20,7 +20,7 @@ import jsonschema
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from reprise.errors import DefinitionInvalid
-from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
+from reprise.model.agent import AgentDefinition, AgentLimits, ModelParameters, ToolGroup
 from reprise.model.base import Value
 from reprise.model.model_errors import describe_errors, did_you_mean
 from reprise.model.workflow import Step, Workflow
@@ -54,6 +54,8 @@ class AgentFrontMatter(Value):
     """A provider of its own."""
     parameters: ModelParameters = ModelParameters()
     """Model and sampling."""
+    limits: AgentLimits = AgentLimits()
+    """Bounds of its loop."""
 
 
 def parse_workflow(
@@ -122,6 +124,7 @@ def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None)
         tool_groups=header.tool_groups,
         inference_provider_id=header.inference_provider_id,
         parameters=header.parameters,
+        limits=header.limits,
         source_path=source,
     )
 

@@ -98,6 +98,22 @@ class Usage(Value):
         )
 
 
+class LoopEnd(StrEnum):
+    """Why an agent's loop ended: a closed set."""
+
+    ANSWERED = "answered"
+    ANSWER_CUT = "answer_cut"
+    ANSWER_REFUSED = "answer_refused"
+    ANSWER_INVALID = "answer_invalid"
+    TURNS = "turns_max"
+    TOKENS = "tokens_max"
+    SECONDS = "seconds_max"
+    COST = "cost_usd_max"
+    PROVIDER = "provider_failed"
+    CANCELLED = "cancelled"
+    FAULT = "fault"
+
+
 class Artifact(Value):
     """A file that a step made, in the object store."""
 
@@ -235,6 +251,8 @@ class StepRecord(Value):
     """Characters of its input."""
     error: str | None = None
     """Why it failed: what, where, what to do."""
+    ended: LoopEnd | None = None
+    """Why its agent's loop ended, where it failed in one."""
     notes: tuple[str, ...] = ()
     """What a person should know."""
     started_at: datetime

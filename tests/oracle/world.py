@@ -23,6 +23,7 @@ from reprise.cache.policy import cache_verdict
 from reprise.cache.single_flight import Alone
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, UnknownName
+from reprise.model.agent import LoopLimits
 from reprise.model.result import CacheReason, SeenStep, StepRecord, StepReference, StepStatus
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import EntryStore, ModelProvider, ObjectStore
@@ -160,6 +161,7 @@ class World:
             clock=self.clock,
             functions=self.functions,
             scratch=lambda: self.folder / "scratch",
+            loop_limits=LoopLimits(),
         )
 
     def provider(self, name: str) -> ModelProvider:

@@ -24,6 +24,7 @@ from reprise.model.result import StepRecord, Usage
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import Cancelled
 from resources.media_kind import media_kind
+from resources.scripted_provider import ScriptedProvider
 from resources.settings import Settings
 
 
@@ -67,6 +68,8 @@ class Engine:
         (self.workflows / "prompts").mkdir(parents=True)
         self.instance = dg.DagsterInstance.ephemeral()
         self.rule = RuleProvider()
+        self.scripted: ScriptedProvider | None = None
+        """Answers in place of the rule, where there is one."""
         self.failures: list[str] = []
         self.step_cache = StepCacheSettings()
         self.store: object | None = None
@@ -81,7 +84,7 @@ class Engine:
             step_cache=self.step_cache,
         )
         wiring = Wiring(settings, store=self.store)
-        wiring.use_provider("rule", self.rule)
+        wiring.use_provider("rule", self.scripted or self.rule)
         self.wiring = wiring
         return wiring
 

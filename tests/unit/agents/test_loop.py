@@ -5,11 +5,18 @@ from typing import Any
 
 import pytest
 
-from reprise.agents.loop import AgentTask, LoopLimits, run_agent, usage_of
+from reprise import ports
+from reprise.agents.loop import AgentTask, LoopLimits, end_of, run_agent, usage_of
 from reprise.errors import AnswerInvalid, Cancelled, LimitReached, ProviderError
 from reprise.model.agent import AgentDefinition, ToolGroup
-from reprise.model.conversation import AgentInputs, ModelReply, ProjectDocument, ToolCall
-from reprise.model.result import Usage
+from reprise.model.conversation import (
+    AgentInputs,
+    ModelReply,
+    ModelRequest,
+    ProjectDocument,
+    ToolCall,
+)
+from reprise.model.result import LoopEnd, Usage
 from resources.scripted_provider import ScriptedProvider
 
 SCHEMA = {
@@ -74,6 +81,7 @@ def test_an_answer_that_fits_is_returned_with_its_usage() -> None:
     assert answer.output == {"title": "Go"}
     assert answer.usage == ONE_CALL
     assert (answer.model, answer.turns, answer.retries, answer.notes) == ("scripted-1", 1, 0, ())
+    assert answer.ended is LoopEnd.ANSWERED
 
 
 @pytest.mark.parametrize(
@@ -136,6 +144,7 @@ def test_an_answer_that_stays_wrong_fails_with_what_was_spent() -> None:
     with pytest.raises(AnswerInvalid, match="after 2 corrections: it holds no complete JSON") as e:
         run_agent(task(), provider, cancelled=never)
     assert usage_of(e.value) == Usage(input_uncached=30, output=15, calls=3)
+    assert end_of(e.value) is LoopEnd.ANSWER_INVALID
     assert len(provider.requests) == 3
 
 
@@ -144,12 +153,14 @@ def test_a_cut_answer_is_an_error_even_when_it_parses() -> None:
     with pytest.raises(AnswerInvalid, match="raise `max_output_tokens`") as caught:
         run_agent(task(), provider, cancelled=never)
     assert usage_of(caught.value) == ONE_CALL
+    assert end_of(caught.value) is LoopEnd.ANSWER_CUT
 
 
 def test_a_refused_answer_is_an_error() -> None:
     provider = ScriptedProvider([reply("", finish_reason="content_filter")])
-    with pytest.raises(AnswerInvalid, match="content filter"):
+    with pytest.raises(AnswerInvalid, match="content filter") as caught:
         run_agent(task(), provider, cancelled=never)
+    assert end_of(caught.value) is LoopEnd.ANSWER_REFUSED
 
 
 def test_an_unknown_finish_reason_is_noted() -> None:
@@ -219,13 +230,15 @@ def test_the_loop_ends_after_its_turns() -> None:
         run_agent(task(agent=reader), provider, cancelled=never)
     assert len(provider.requests) == 12
     assert usage_of(caught.value).calls == 12
+    assert end_of(caught.value) is LoopEnd.TURNS
 
 
 def test_the_loop_ends_once_its_tokens_are_spent() -> None:
     reader = agent(tool_groups=["ProjectRead"])
     provider = ScriptedProvider([reply(tool_calls=(call("list_project_files"),))] * 20)
-    with pytest.raises(LimitReached, match=r"45 tokens spent without an answer.*40"):
+    with pytest.raises(LimitReached, match=r"45 tokens spent without an answer.*40") as caught:
         run_agent(task(agent=reader, limits=LoopLimits(tokens_max=40)), provider, cancelled=never)
+    assert end_of(caught.value) is LoopEnd.TOKENS
     assert len(provider.requests) == 3
 
 
@@ -238,9 +251,90 @@ def test_the_loop_ends_after_its_seconds() -> None:
             return super().complete(*args, **kwargs)
 
     provider = Slow(["no", "no", "no"])
-    with pytest.raises(LimitReached, match="no answer within 10 seconds"):
+    with pytest.raises(LimitReached, match="no answer within 10 seconds") as caught:
         run_agent(task(limits=LoopLimits(seconds_max=10)), provider, cancelled=never, clock=clock)
+    assert end_of(caught.value) is LoopEnd.SECONDS
     assert [request.timeout_seconds for request in provider.requests] == [10.0, 4.0]
+
+
+def test_a_call_that_runs_into_the_loops_last_second_is_the_loops_end() -> None:
+    clock = FakeClock()
+
+    class Silent(ScriptedProvider):
+        def complete(self, request: ModelRequest, *, cancelled: ports.Cancelled) -> ModelReply:
+            clock.now += request.timeout_seconds
+            message = "no answer in time"
+            raise ProviderError(message, transient=True)
+
+    bounds = LoopLimits(seconds_max=10, call_seconds_max=6)
+    with pytest.raises(LimitReached, match="no answer within 10 seconds") as caught:
+        run_agent(task(limits=bounds), Silent([]), cancelled=never, clock=clock)
+    assert end_of(caught.value) is LoopEnd.SECONDS
+
+
+def costing(micros: int | None) -> ModelReply:
+    usage = ONE_CALL.model_copy(update={"cost_micros": micros})
+    return reply(tool_calls=(call("list_project_files"),), usage=usage)
+
+
+def test_the_loop_ends_once_its_money_is_spent() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    provider = ScriptedProvider([costing(40_000)] * 5)
+    bounds = LoopLimits(cost_usd_max=0.1)
+    with pytest.raises(LimitReached, match=r"\$0.1200 spent .* the bound is \$0.1 ") as caught:
+        run_agent(task(agent=reader, limits=bounds), provider, cancelled=never)
+    assert end_of(caught.value) is LoopEnd.COST
+    assert usage_of(caught.value).cost_micros == 120_000
+    assert len(provider.requests) == 3
+
+
+def test_a_bound_on_money_needs_a_price() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    bounds = LoopLimits(cost_usd_max=0.1)
+    with pytest.raises(LimitReached, match="what the model costs is unknown") as caught:
+        run_agent(
+            task(agent=reader, limits=bounds),
+            ScriptedProvider([costing(None)] * 2),
+            cancelled=never,
+        )
+    assert end_of(caught.value) is LoopEnd.COST
+
+
+def test_without_a_bound_an_unknown_price_ends_nothing() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    provider = ScriptedProvider([costing(None), '{"title": "Go"}'])
+    answer = run_agent(task(agent=reader), provider, cancelled=never)
+    assert answer.usage.cost_micros is None
+
+
+def test_what_a_failed_attempt_took_counts() -> None:
+    broken = ProviderError("the stream broke", transient=True)
+    broken.usage = Usage(input_uncached=7, output=3)
+    answer = run_agent(
+        task(), ScriptedProvider([broken, '{"title": "Go"}']), cancelled=never, clock=FakeClock()
+    )
+    assert answer.usage == Usage(input_uncached=17, output=8, calls=1)
+
+
+def test_a_foreign_error_carries_what_was_spent_before_it() -> None:
+    class Faulty(ScriptedProvider):
+        def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+            given = super().complete(*args, **kwargs)
+            if len(self.requests) == 2:
+                message = "a fault in an adapter"
+                raise ValueError(message)
+            return given
+
+    with pytest.raises(ValueError, match="a fault") as caught:
+        run_agent(task(), Faulty(["no", "no"]), cancelled=never)
+    assert usage_of(caught.value) == ONE_CALL
+    assert end_of(caught.value) is LoopEnd.FAULT
+
+
+def test_an_agents_own_bounds_go_before_the_settings() -> None:
+    own = agent(limits={"turns_max": 3, "cost_usd_max": 0.5}).limits
+    given = LoopLimits(turns_max=9, tokens_max=1000)
+    assert own.over(given) == LoopLimits(turns_max=3, tokens_max=1000, cost_usd_max=0.5)
 
 
 def test_a_passing_failure_is_tried_again_with_growing_pauses() -> None:
@@ -278,8 +372,9 @@ def test_attempts_are_bounded() -> None:
 
 def test_a_final_failure_is_not_tried_again() -> None:
     provider = ScriptedProvider([ProviderError("wrong key"), '{"title": "Go"}'])
-    with pytest.raises(ProviderError, match="wrong key"):
+    with pytest.raises(ProviderError, match="wrong key") as caught:
         run_agent(task(), provider, cancelled=never, clock=FakeClock())
+    assert end_of(caught.value) is LoopEnd.PROVIDER
     assert len(provider.requests) == 1
 
 
@@ -288,6 +383,7 @@ def test_a_stopped_run_ends_before_the_next_call() -> None:
     with pytest.raises(Cancelled) as caught:
         run_agent(task(), provider, cancelled=lambda: len(provider.requests) == 1)
     assert usage_of(caught.value) == ONE_CALL
+    assert end_of(caught.value) is LoopEnd.CANCELLED
 
 
 def test_a_pause_ends_when_the_run_is_stopped() -> None:
