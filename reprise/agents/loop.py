@@ -14,6 +14,8 @@ from pydantic import Field, JsonValue
 
 from reprise.agents.answers import read_answer
 from reprise.agents.clock import Clock, MachineClock
+from reprise.agents.context_room import ContextRoom
+from reprise.agents.history import repaired, thinned
 from reprise.agents.messages import (
     AgentTask,
     repair_messages,
@@ -151,20 +153,29 @@ class _Loop:
         self._cancelled = cancelled
         self._clock = clock
         self._began = clock.monotonic()
-        self._system_prompt = system_prompt(task.agent)
-        self._tools = tool_schemas(task.agent.tool_groups)
+        self._opening = ModelRequest(
+            agent=task.agent,
+            system_prompt=system_prompt(task.agent),
+            messages=(*repaired(task.history), user_message(task)),
+            tools=tool_schemas(task.agent.tool_groups),
+            output_schema=task.agent.output_schema,
+            inputs=task.inputs,
+        )
+        self._room = ContextRoom(provider.context_tokens, self._opening)
         self._turns = 0
         self._retries = 0
         self._repairs = 0
         self._notes: list[str] = []
 
     def run(self) -> AgentAnswer:
-        messages: tuple[Message, ...] = (user_message(self._task),)
+        messages = self._opening.messages
         repair: tuple[Message, ...] = ()
         while True:
             reply = self._turn(messages + repair)
             if reply.tool_calls:
-                messages = messages + repair + tool_messages(reply, self._tool_results(reply))
+                messages += repair
+                turn = tool_messages(reply, self._tool_results(reply))
+                messages += self._room.fitted(messages, turn)
                 repair = ()
                 continue
             if reply.finish_reason == "other":
@@ -195,6 +206,7 @@ class _Loop:
         reply = self._call(messages)
         self._turns += 1
         self.usage += reply.usage
+        self._room.learn(messages, reply.usage.tokens - reply.usage.output)
         # Before anything is parsed: a cut answer may well be valid JSON up to where it was cut.
         if reply.finish_reason == "length":
             limit = self._task.agent.parameters.max_output_tokens
@@ -229,16 +241,11 @@ class _Loop:
                 self._check_limits()
 
     def _request(self, messages: tuple[Message, ...]) -> ModelRequest:
-        task = self._task
-        return ModelRequest(
-            agent=task.agent,
-            system_prompt=self._system_prompt,
-            messages=messages,
-            tools=self._tools,
-            output_schema=task.agent.output_schema,
-            inputs=task.inputs,
-            timeout_seconds=max(0.001, min(self._limits.call_seconds_max, self._seconds_left())),
-        )
+        # A copy, not a new one: system prompt, tools and schema stay the same objects, so that they
+        # too are converted once.
+        seconds = max(0.001, min(self._limits.call_seconds_max, self._seconds_left()))
+        changes = {"messages": thinned(messages), "timeout_seconds": seconds}
+        return self._opening.model_copy(update=changes)
 
     def _pause(self, error: ProviderError, attempt: int) -> float | None:
         """Return how long to wait before the next attempt; None when there is to be none."""

@@ -20,6 +20,8 @@ class AgentTask(Value):
 
     agent: AgentDefinition
     """Who, its prompt's variables replaced."""
+    history: tuple[Message, ...] = ()
+    """An earlier conversation that the task goes on with."""
     resolved_input: str = ""
     """The prior outputs that it reads, as text."""
     task: str = ""
