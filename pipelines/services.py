@@ -180,9 +180,14 @@ class StepContext:
         """Return what the answers of the step's agents depend on (specification C2)."""
         reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
         providers = [self.provider_of(agent).identity() for agent in self.agents]
-        identities = [
+        identities: list[dict[str, JsonValue]] = [
             {**identity.model_dump(mode="json"), "loop": LOOP_REVISION} for identity in providers
         ]
+        for agent, identity in zip(self.agents, identities, strict=True):
+            context_tokens = self.provider_of(agent).context_tokens
+            if agent.tool_groups and context_tokens is not None:
+                # What its tools give is cut to it.
+                identity["context_tokens"] = context_tokens
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
         return KeyFacts(
             agents=self.agents,

@@ -448,8 +448,8 @@ class ModelProvider(Protocol):
     def context_tokens(self) -> int | None:
         """The model's context in tokens, answer included; None when it is no bound.
 
-        A prompt budget stays below it. It is not part of a cache key: what it changes in a prompt
-        is in the key already.
+        A prompt budget stays below it, and tool results are cut to it. It is part of the cache key
+        of an agent with tools; what else it changes in a prompt is in the key already.
         """
         ...
 

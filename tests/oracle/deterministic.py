@@ -49,13 +49,10 @@ class DeterministicProvider:
         self.provider_id = provider_id
         self.model = model
         self.reads_values = reads_values
+        self.context_tokens: int | None = None
         self.calls: Counter[str] = Counter()
         self.fails: set[str] = set()
         self.before_call: Callable[[str], None] = lambda _agent: None
-
-    @property
-    def context_tokens(self) -> int | None:
-        return None
 
     def identity(self) -> ProviderIdentity:
         return ProviderIdentity(

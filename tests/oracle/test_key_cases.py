@@ -211,6 +211,19 @@ def test_another_model_behind_the_same_provider_misses(make_world: MakeWorld) ->
     assert record(world).cache_detail == "changed: agent_inference_provider_id"
 
 
+def test_another_context_of_the_model_misses_for_an_agent_with_tools_alone(
+    make_world: MakeWorld,
+) -> None:
+    """Tool results are cut to it; what else it changes is in the input's text."""
+    world = make_world(agents_scene("reader_f", "plain_a"))
+    records(world)
+    world.providers["rule"].context_tokens = 8_000
+    reader, plain = records(world).values()
+
+    assert reader.cache_detail == "changed: agent_inference_provider_id"
+    assert plain.from_cache
+
+
 # ------------------------------------------------------------- found by the oracle, each once
 
 

@@ -1,6 +1,5 @@
 """What the loop does with its history: repaired once, appended to, thinned, fitted."""
 
-
 from reprise.agents.loop import AgentTask, run_agent
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import (
