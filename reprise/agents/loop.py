@@ -25,12 +25,13 @@ from reprise.agents.messages import (
 )
 from reprise.errors import AnswerInvalid, LimitReached, ProviderError, StepFailed
 from reprise.errors import Cancelled as RunCancelled
-from reprise.model.agent import LoopLimits
+from reprise.model.agent import LoopLimits, ToolChoice
 from reprise.model.base import Value
 from reprise.model.conversation import Message, ModelReply, ModelRequest
 from reprise.model.result import LoopEnd, Usage
 from reprise.ports import Cancelled, ModelProvider
-from reprise.tools.catalog import run_tool, tool_schemas
+from reprise.tools.access import ToolAccess
+from reprise.tools.toolbox import Toolbox
 
 __all__ = [
     "AgentAnswer",
@@ -100,6 +101,7 @@ def run_agent(
     *,
     cancelled: Cancelled,
     clock: Clock | None = None,
+    tools: Toolbox | None = None,
 ) -> AgentAnswer:
     """Return an agent's answer to its task.
 
@@ -108,6 +110,7 @@ def run_agent(
         provider: Who answers.
         cancelled: Asked before each call and during pauses.
         clock: Time for bounds and pauses; None takes the machine's.
+        tools: The agent's tools; None takes those of its groups, over the task's inputs alone.
 
     Raises:
         AnswerInvalid: The answer was cut, refused, or does not fit its schema after the repairs.
@@ -116,7 +119,8 @@ def run_agent(
         Cancelled: The run is being stopped.
         Each carries in `usage` what was spent, and in `ended` why it ended.
     """
-    loop = _Loop(task, provider, cancelled, clock or MachineClock())
+    tools = tools or Toolbox(task.agent.tool_groups, ToolAccess(task.inputs))
+    loop = _Loop(task, provider, cancelled, clock or MachineClock(), tools)
     try:
         return loop.run()
     except BaseException as error:
@@ -144,7 +148,12 @@ class _Loop:
     """One run of the loop."""
 
     def __init__(
-        self, task: AgentTask, provider: ModelProvider, cancelled: Cancelled, clock: Clock
+        self,
+        task: AgentTask,
+        provider: ModelProvider,
+        cancelled: Cancelled,
+        clock: Clock,
+        tools: Toolbox,
     ) -> None:
         self.usage = Usage()
         self._task = task
@@ -153,11 +162,12 @@ class _Loop:
         self._cancelled = cancelled
         self._clock = clock
         self._began = clock.monotonic()
+        self._tools = tools
         self._opening = ModelRequest(
             agent=task.agent,
             system_prompt=system_prompt(task.agent),
             messages=(*repaired(task.history), user_message(task)),
-            tools=tool_schemas(task.agent.tool_groups),
+            tools=tools.schemas,
             output_schema=task.agent.output_schema,
             inputs=task.inputs,
         )
@@ -166,6 +176,7 @@ class _Loop:
         self._retries = 0
         self._repairs = 0
         self._notes: list[str] = []
+        self._tools_were_used = False
 
     def run(self) -> AgentAnswer:
         messages = self._opening.messages
@@ -244,7 +255,11 @@ class _Loop:
         # A copy, not a new one: system prompt, tools and schema stay the same objects, so that they
         # too are converted once.
         seconds = max(0.001, min(self._limits.call_seconds_max, self._seconds_left()))
-        changes = {"messages": thinned(messages), "timeout_seconds": seconds}
+        changes = {
+            "messages": thinned(messages),
+            "timeout_seconds": seconds,
+            "tool_choice": self._tool_choice,
+        }
         return self._opening.model_copy(update=changes)
 
     def _pause(self, error: ProviderError, attempt: int) -> float | None:
@@ -273,9 +288,18 @@ class _Loop:
                 error = f"more than {self._limits.tool_calls_max} calls at once; call it again"
                 results.append(f'{{"ok": false, "error": "{error}"}}')
                 continue
-            groups = self._task.agent.tool_groups
-            results.append(run_tool(call.name, call.arguments, groups, self._task.inputs))
+            results.append(self._tools.run(call.name, call.arguments))
+        self._tools_were_used = True
         return results
+
+    @property
+    def _tool_choice(self) -> ToolChoice | None:
+        """What the model is told of its tools; `required` is met by the first calls."""
+        choice = self._task.agent.tool_choice
+        if choice is None or not self._tools.schemas:
+            return None
+        met = choice is ToolChoice.REQUIRED and self._tools_were_used
+        return ToolChoice.AUTO if met else choice
 
     def _count_repair(self, problems: Sequence[str]) -> None:
         if self._repairs >= self._limits.repairs_max:

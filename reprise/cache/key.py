@@ -19,7 +19,7 @@ from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.workflow import Step, StepType
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
@@ -192,4 +192,7 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
             [list[JsonValue](sorted(group.value for group in a.tool_groups)) for a in agents]
         ),
         "agent_tools": canonical_json(list(facts.tools)),
+        "tool_choice": canonical_json(
+            [None if a.tool_choice is None else a.tool_choice.value for a in agents]
+        ),
     }

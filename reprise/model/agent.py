@@ -27,6 +27,17 @@ EFFECT_GROUPS = frozenset(
 """The groups whose use changes something outside the agent's own output (specification C5)."""
 
 
+class ToolChoice(StrEnum):
+    """What a model is told of its tools."""
+
+    AUTO = "auto"
+    """It chooses whether to call any."""
+    REQUIRED = "required"
+    """It has to call one before it answers."""
+    NONE = "none"
+    """It sees them and may call none."""
+
+
 class ModelParameters(Value):
     """How the model is sampled. What is left out is the provider's own choice."""
 
@@ -98,6 +109,8 @@ class AgentDefinition(Value):
     """Skill texts that are appended to the system prompt, in this order."""
     tool_groups: frozenset[ToolGroup] = frozenset()
     """The tool groups that the agent may use."""
+    tool_choice: ToolChoice | None = None
+    """What the model is told of its tools; null leaves it to the provider."""
     inference_provider_id: str | None = None
     """A provider of its own; null takes the run's."""
     parameters: ModelParameters = ModelParameters()

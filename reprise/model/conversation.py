@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from reprise.model.agent import AgentDefinition
+from reprise.model.agent import AgentDefinition, ToolChoice
 from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.result import Usage
@@ -130,6 +130,8 @@ class ModelRequest(Value):
     """The conversation so far."""
     tools: tuple[ToolSchema, ...] = ()
     """Tools that may be used."""
+    tool_choice: ToolChoice | None = None
+    """What the model is told of them; None says nothing."""
     output_schema: dict[str, JsonValue] | None = None
     """JSON Schema of the final answer."""
     inputs: AgentInputs = AgentInputs()

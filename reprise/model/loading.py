@@ -20,7 +20,7 @@ import jsonschema
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from reprise.errors import DefinitionInvalid
-from reprise.model.agent import AgentDefinition, AgentLimits, ModelParameters, ToolGroup
+from reprise.model.agent import AgentDefinition, AgentLimits, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.base import Value
 from reprise.model.model_errors import describe_errors, did_you_mean
 from reprise.model.workflow import Step, Workflow
@@ -48,6 +48,9 @@ class AgentFrontMatter(Value):
     """JSON Schema (2020-12) of the answer."""
     tool_groups: frozenset[ToolGroup] = frozenset()
     """Tool groups that the agent may use."""
+    tool_choice: ToolChoice | None = None
+    """What the model is told of its tools: `auto`, `required` (it has to call one before it
+    answers) or `none`; left out, the provider's own choice."""
     skills: tuple[str, ...] = ()
     """Names of skill files, in the order in which their texts follow the prompt."""
     inference_provider_id: str | None = None
@@ -110,6 +113,8 @@ def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None)
     if header is not None:
         _check_output_schema(document, header)
         _check_skills(document, header, skills or {})
+        if header.tool_choice is ToolChoice.REQUIRED and not header.tool_groups:
+            document.at(("tool_choice",), "there is no tool to call; add `tool_groups`")
     _raise_problems(document, source)
     if header is None:
         message = f"{source}:1: no agent in this file"
@@ -122,6 +127,7 @@ def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None)
         output_schema=header.output_schema,
         assigned_skills=tuple((skills or {})[name] for name in header.skills),
         tool_groups=header.tool_groups,
+        tool_choice=header.tool_choice,
         inference_provider_id=header.inference_provider_id,
         parameters=header.parameters,
         limits=header.limits,

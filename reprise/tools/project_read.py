@@ -1,26 +1,22 @@
 """Tools of the group ProjectRead: list a project's files, read its documents.
 
-Both are pure functions of the arguments and the agent's inputs. A result is JSON of at most about
-`RESULT_CHARS_MAX` characters that says when it was cut and how to get the rest; an error is
-`{"ok": false, "error": …}` and names the next action.
+Each says when its result was cut and how to get the rest.
 
-To add a tool: its function, its schema and its revision here, its row in catalog.py, and a case in
-tests/unit/tools/test_project_read.py. Bump `REVISIONS` whenever the same arguments and inputs would
-give another result.
+To add a tool: its function, its row in `TOOLS` here and in catalog.py, and a case in
+tests/unit/tools/test_project_read.py.
 
 Source: specification A2, W8.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from reprise.model.conversation import AgentInputs, ProjectDocument, ToolSchema
+from reprise.model.conversation import ProjectDocument, ToolSchema
 from reprise.model.model_errors import did_you_mean
 from reprise.model.project import MediaKind, ProjectFile
-
-RESULT_CHARS_MAX = 20_000
-"""A result's text is cut after this many characters."""
+from reprise.tools.access import ToolAccess
+from reprise.tools.tool import RESULT_CHARS_MAX, Tool, cut_text, failure, lines_within, whole
 
 FILES_MAX = 200
 """Most files in one listing."""
@@ -79,19 +75,15 @@ READ_FILE = ToolSchema(
     },
 )
 
-REVISIONS: Mapping[str, str] = {"list_project_files": "1", "read_project_file": "1"}
-"""Tool → revision of what it answers, for the cache key (specification C2)."""
 
-
-def list_project_files(arguments: Mapping[str, JsonValue], inputs: AgentInputs) -> JsonValue:
+def list_project_files(
+    arguments: Mapping[str, JsonValue], access: ToolAccess
+) -> dict[str, JsonValue]:
     """Return the files of the project, by name."""
     kind = arguments.get("kind")
-    offset = _whole(arguments.get("offset"), 0)
-    files = sorted(
-        (file for file in inputs.files if kind is None or file.media_kind.value == kind),
-        key=lambda file: file.name,
-    )
-    readable = {document.name for document in inputs.documents}
+    offset = whole(arguments.get("offset"), 0)
+    files = [file for file in access.files() if kind is None or file.media_kind.value == kind]
+    readable = set(access.document_names())
     page = files[offset : offset + FILES_MAX]
     result: dict[str, JsonValue] = {
         "ok": True,
@@ -104,21 +96,23 @@ def list_project_files(arguments: Mapping[str, JsonValue], inputs: AgentInputs) 
     return result
 
 
-def read_project_file(arguments: Mapping[str, JsonValue], inputs: AgentInputs) -> JsonValue:
+def read_project_file(
+    arguments: Mapping[str, JsonValue], access: ToolAccess
+) -> dict[str, JsonValue]:
     """Return lines of a document."""
     name = str(arguments.get("name", ""))
-    document = next((each for each in inputs.documents if each.name == name), None)
+    document = access.document(name)
     if document is None:
-        return {"ok": False, "error": _why_unreadable(name, inputs)}
+        return failure(_why_unreadable(name, access))
     lines = document.text.split("\n")
-    first = _whole(arguments.get("start_line"), 1)
+    first = whole(arguments.get("start_line"), 1)
     if first > len(lines):
-        error = f"{name!r} has {len(lines)} lines; start_line {first} is behind its end"
-        return {"ok": False, "error": error}
-    count = _whole(arguments.get("line_count"), LINES_MAX)
-    taken = _within(lines[first - 1 : first - 1 + count])
+        return failure(f"{name!r} has {len(lines)} lines; start_line {first} is behind its end")
+    count = whole(arguments.get("line_count"), LINES_MAX)
+    taken = lines_within(lines[first - 1 : first - 1 + count])
     last = first - 1 + len(taken)
-    text = "\n".join(taken)[:RESULT_CHARS_MAX]
+    whole_text = "\n".join(taken)
+    text = cut_text(whole_text)
     result: dict[str, JsonValue] = {
         "ok": True,
         "name": name,
@@ -126,23 +120,20 @@ def read_project_file(arguments: Mapping[str, JsonValue], inputs: AgentInputs) -
         "end_line": last,
         "total_lines": len(lines),
         "text": text,
-        "cut": last < len(lines) or len(text) < sum(map(len, taken)),
+        "cut": last < len(lines) or text != whole_text,
     }
     if last < len(lines):
         result["next_start_line"] = last + 1
-    notes = _shortened(document, inputs)
-    if len(text) == RESULT_CHARS_MAX:
+    notes = _shortened(document, access)
+    if text != whole_text:
         notes += [f"line {last} is longer than {RESULT_CHARS_MAX} characters; its end is left out"]
     if notes:
         result["note"] = "; ".join(notes)
     return result
 
 
-FUNCTIONS: Mapping[str, Callable[[Mapping[str, JsonValue], AgentInputs], JsonValue]] = {
-    "list_project_files": list_project_files,
-    "read_project_file": read_project_file,
-}
-"""Tool → what it does."""
+TOOLS = (Tool(LIST_FILES, "1", list_project_files), Tool(READ_FILE, "2", read_project_file))
+"""The group's tools."""
 
 
 def _file_row(file: ProjectFile, readable: bool) -> JsonValue:
@@ -154,36 +145,22 @@ def _file_row(file: ProjectFile, readable: bool) -> JsonValue:
     }
 
 
-def _within(lines: list[str]) -> list[str]:
-    """Return as many of the lines as fit into a result, at least one."""
-    size = 0
-    for at, line in enumerate(lines):
-        size += len(line) + 1
-        if size > RESULT_CHARS_MAX:
-            return lines[: max(at, 1)]
-    return lines
-
-
-def _why_unreadable(name: str, inputs: AgentInputs) -> str:
-    file = next((each for each in inputs.files if each.name == name), None)
+def _why_unreadable(name: str, access: ToolAccess) -> str:
+    file = next((each for each in access.files() if each.name == name), None)
     if file is None:
-        known = [document.name for document in inputs.documents]
-        hint = did_you_mean(name, known) or "; call list_project_files for the names"
+        hint = (
+            did_you_mean(name, access.document_names()) or "; call list_project_files for the names"
+        )
         return f"there is no file {name!r}{hint}"
     if file.media_kind in {MediaKind.VIDEO, MediaKind.AUDIO}:
         return f"{name!r} is {file.media_kind.value}; use the footage analysis in the input"
     return f"{name!r} ({file.media_kind.value}) holds no text that can be read; go on without it"
 
 
-def _shortened(document: ProjectDocument, inputs: AgentInputs) -> list[str]:
+def _shortened(document: ProjectDocument, access: ToolAccess) -> list[str]:
     """Return a note when the document's text was cut before it came here."""
-    file = next((each for each in inputs.files if each.name == document.name), None)
+    file = next((each for each in access.files() if each.name == document.name), None)
     size = len(document.text.encode(errors="replace"))
     if file is None or size + 4 >= file.size_bytes:
         return []
     return [f"only the first {size} of {file.size_bytes} bytes of this file can be read"]
-
-
-def _whole(value: JsonValue, default: int) -> int:
-    # JSON Schema takes 2.0 for an integer.
-    return int(value) if isinstance(value, int | float) else default

@@ -8,7 +8,7 @@ import pytest
 from reprise import ports
 from reprise.agents.loop import AgentTask, LoopLimits, end_of, run_agent, usage_of
 from reprise.errors import AnswerInvalid, Cancelled, LimitReached, ProviderError
-from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.agent import AgentDefinition, ToolChoice, ToolGroup
 from reprise.model.conversation import (
     AgentInputs,
     ModelReply,
@@ -398,3 +398,20 @@ def test_a_pause_ends_when_the_run_is_stopped() -> None:
 
 def test_usage_of_an_error_that_carries_none_is_nothing() -> None:
     assert usage_of(ValueError("x")) == Usage()
+
+
+def choices(choice: ToolChoice | None, groups: list[str]) -> list[ToolChoice | None]:
+    provider = ScriptedProvider(
+        [reply(tool_calls=(call("list_project_files"),)), "no", '{"title": "Go"}']
+    )
+    chooser = agent(tool_groups=groups, tool_choice=choice)
+    run_agent(task(agent=chooser), provider, cancelled=never)
+    return [request.tool_choice for request in provider.requests]
+
+
+def test_a_required_tool_is_required_until_one_was_called() -> None:
+    required, auto = ToolChoice.REQUIRED, ToolChoice.AUTO
+    assert choices(required, ["ProjectRead"]) == [required, auto, auto]
+    assert choices(ToolChoice.NONE, ["ProjectRead"]) == [ToolChoice.NONE] * 3
+    assert choices(None, ["ProjectRead"]) == [None] * 3
+    assert choices(auto, []) == [None] * 3

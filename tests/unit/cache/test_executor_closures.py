@@ -30,7 +30,7 @@ from reprise.cache.code_closure import CodeClosure, code_closure
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.model.workflow import StepType
 from reprise.ports import ModuleSource
-from reprise.tools.catalog import tool_revisions
+from reprise.tools.catalog import TOOLS as ALL_TOOLS
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "executor_closures.json"
@@ -49,7 +49,7 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     ),
     "agent": ("pipelines.steps.agent:AgentExecutor",),
     "heuristic": ("resources.heuristic_provider:HeuristicProvider",),
-    "tools": ("reprise.tools.catalog:run_tool",),
+    "tools": ("reprise.tools.toolbox:Toolbox",),
 }
 """What answers → where its code begins. What an adapter gets in its constructor is not reached from
 it, so it is named here too."""
@@ -92,7 +92,7 @@ def revision_of(name: str) -> dict[str, Any]:
     if name in set(StepType):
         found["algorithm_revision"] = ALGORITHM_REVISIONS[StepType(name)]
     if name == TOOLS:
-        found["tools"] = tool_revisions()
+        found["tools"] = {tool: row.revision for tool, row in ALL_TOOLS.items()}
     for part in closure_of(name).parts:
         match = REVISION_NAME.fullmatch(part)
         if match is not None:

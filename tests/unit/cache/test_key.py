@@ -11,7 +11,7 @@ from reprise.cache.key import (
     file_rows,
     key_fields,
 )
-from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
+from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.model.workflow import EditRoomConfig, InputMode, Step, StepType
 
@@ -95,6 +95,7 @@ MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
     "agent_assigned_skills": agent_with(assigned_skills=("be brief", "be kind")),
     "agent_model_parameters": agent_with(parameters=ModelParameters(model="m", temperature=0.6)),
     "agent_tool_groups": agent_with(tool_groups=frozenset()),
+    "tool_choice": agent_with(tool_choice=ToolChoice.REQUIRED),
     "agent_inference_provider_id": facts_with(providers=({"id": "q", "model": "m"},)),
     "agent_tools": facts_with(tools=({"name": "read", "revision": "2"},)),
     "toolchain": facts_with(toolchain={"ffmpeg": "8"}),
@@ -175,7 +176,7 @@ def test_null_empty_absent_and_the_word_null_are_different_keys() -> None:
 
 
 def test_the_key_is_pinned() -> None:
-    assert key_of(fields()) == "a206d75fa0c70dd26e602c1cc154f9a74519288cc5dc741dace014c391a4eee6"
+    assert key_of(fields()) == "3f874cc1c4e8245188b7154f4f5eb24f7313d0a485500f48b2d31547297c6134"
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:

@@ -185,6 +185,11 @@ def test_an_agent_loads_from_front_matter_and_body() -> None:
             "WorkflowRead, SandboxBrowse, SandboxAuthoring, SandboxRender; "
             "did you mean 'ProjectRead'?",
         ),
+        (
+            "tool_groups: [ProjectRead]",
+            "tool_choice: required",
+            "prompts/a.md:9: there is no tool to call; add `tool_groups`",
+        ),
         ("[plain]", "[plian]", "prompts/a.md:10: there is no skill 'plian': add skills/plian.md"),
         ("output_schema_name: line\n", "", "prompts/a.md:3: the schema has no name; add"),
         ("maxLength: 10", "maxLength: ten", "prompts/a.md:8: this is no valid JSON Schema: 'ten'"),

@@ -1,6 +1,7 @@
 """The tools of an agent: offered by group, bounded, and never raising."""
 
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 import pytest
@@ -10,14 +11,9 @@ from hypothesis import strategies as st
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import AgentInputs, ProjectDocument
 from reprise.model.project import MediaKind, ProjectFile
-from reprise.tools.catalog import (
-    TOOL_GROUPS,
-    run_tool,
-    tool_facts,
-    tool_names,
-    tool_revisions,
-    tool_schemas,
-)
+from reprise.tools.access import ToolAccess
+from reprise.tools.catalog import TOOL_GROUPS, TOOLS, tool_facts, tool_names, tool_schemas
+from reprise.tools.toolbox import Toolbox
 
 READ = (ToolGroup.PROJECT_READ,)
 
@@ -45,6 +41,10 @@ INPUTS = AgentInputs(
 )
 
 
+def run_tool(tool: str, arguments: str, groups: Collection[ToolGroup], inputs: AgentInputs) -> str:
+    return Toolbox(groups, ToolAccess(inputs)).run(tool, arguments)
+
+
 def run(tool: str, inputs: AgentInputs = INPUTS, /, **arguments: object) -> dict[str, object]:
     found = json.loads(run_tool(tool, json.dumps(arguments), READ, inputs))
     assert isinstance(found, dict)
@@ -58,11 +58,11 @@ def test_tools_are_offered_by_group_and_sorted() -> None:
 
 
 def test_every_tool_has_a_schema_a_revision_and_facts_for_the_key() -> None:
-    assert set(tool_revisions()) == set(TOOL_GROUPS)
+    assert set(TOOLS) == set(TOOL_GROUPS)
     facts = tool_facts(READ)
     assert [(fact["name"], fact["revision"]) for fact in facts] == [
         ("list_project_files", "1"),
-        ("read_project_file", "1"),
+        ("read_project_file", "2"),
     ]
 
 
@@ -105,8 +105,8 @@ def test_a_long_document_is_cut_and_says_how_to_go_on() -> None:
     text = "\n".join(["x" * 99] * 1000)
     long = AgentInputs(documents=(ProjectDocument(name="long.md", text=text),))
     found = run("read_project_file", long, name="long.md")
-    assert (found["cut"], found["next_start_line"]) == (True, 201)
-    assert len(str(found["text"])) == 19_999
+    assert (found["cut"], found["next_start_line"]) == (True, 199)
+    assert len(str(found["text"])) == 19_799
 
 
 def test_an_endless_line_is_cut_and_says_so() -> None:

@@ -1,0 +1,82 @@
+"""The tools of one agent, bound to what it may reach: what a loop offers, and the way to run one.
+
+A tool outside the agent's groups is neither offered nor run. Nothing that a model writes raises,
+and every result is bounded.
+
+Source: specification A2, A3, E6.
+"""
+
+import json
+from collections.abc import Iterable
+
+import jsonschema
+from pydantic import JsonValue
+
+from reprise.model.agent import ToolGroup
+from reprise.model.conversation import ToolSchema
+from reprise.tools.access import ToolAccess
+from reprise.tools.catalog import TOOLS, tool_names, tool_schemas
+from reprise.tools.tool import failure
+
+ARGUMENTS_CHARS_MAX = 100_000
+"""Longest arguments of a call, in characters."""
+
+ANSWER_CHARS_MAX = 40_000
+"""Longest result of a call, in characters of JSON; tools keep below it on their own."""
+
+
+class Toolbox:
+    """The tools of one agent in one step.
+
+    Args:
+        groups: The agent's groups.
+        access: What they may reach.
+    """
+
+    def __init__(self, groups: Iterable[ToolGroup], access: ToolAccess) -> None:
+        self._groups = frozenset(groups)
+        self._access = access
+
+    @property
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """The tools as a model is shown them, by name."""
+        return tool_schemas(self._groups)
+
+    def run(self, name: str, arguments: str) -> str:
+        """Return a tool's result as JSON.
+
+        Args:
+            name: The tool.
+            arguments: Its arguments as the model wrote them: JSON, perhaps broken.
+
+        Raises:
+            RepriseError: What the tool reaches does not answer; nothing that the model wrote.
+        """
+        text = json.dumps(self._result(name, arguments), ensure_ascii=False)
+        if len(text) > ANSWER_CHARS_MAX:
+            text = json.dumps(failure(f"the result has {len(text)} characters; ask for less"))
+        # A lone surrogate in a name that the model made up could not be sent back to it.
+        return text.encode(errors="replace").decode()
+
+    def _result(self, name: str, arguments: str) -> JsonValue:
+        offered = tool_names(self._groups)
+        if name not in offered:
+            names = ", ".join(offered) or "none; answer without tools"
+            return failure(f"there is no tool {name[:100]!r} for you; your tools are: {names}")
+        if len(arguments) > ARGUMENTS_CHARS_MAX:
+            return failure(
+                f"the arguments are longer than {ARGUMENTS_CHARS_MAX} characters; shorten them"
+            )
+        try:
+            values = json.loads(arguments or "{}")
+        except (ValueError, RecursionError) as error:
+            return failure(f"the arguments are not JSON ({str(error)[:200]}); send one JSON object")
+        tool = TOOLS[name]
+        problem = next(
+            jsonschema.Draft202012Validator(tool.schema.parameters).iter_errors(values), None
+        )
+        if problem is not None:
+            return failure(
+                f"the arguments do not fit: {problem.message[:300]}; see the tool's schema"
+            )
+        return tool.function(values, self._access)
