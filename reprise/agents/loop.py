@@ -296,7 +296,7 @@ class _Loop:
     def _tool_choice(self) -> ToolChoice | None:
         """What the model is told of its tools; `required` is met by the first calls."""
         choice = self._task.agent.tool_choice
-        if choice is None or not self._tools.schemas:
+        if choice is None or not self._opening.tools:
             return None
         met = choice is ToolChoice.REQUIRED and self._tools_were_used
         return ToolChoice.AUTO if met else choice
