@@ -95,6 +95,9 @@ def build_parser() -> argparse.ArgumentParser:
     _results_parser(commands.add_parser("results", help="latest outputs of a workflow"))
     ui = commands.add_parser("ui", help="open the Dagster web server and daemon")
     ui.add_argument("--port", type=int, default=3000, help="port on localhost (default: 3000)")
+    api = commands.add_parser("api", help="serve the Inference API: searches for signed-in users")
+    api.add_argument("--host", default="127.0.0.1", help="address (default: 127.0.0.1)")
+    api.add_argument("--port", type=int, default=8420, help="port; 0: any (default: 8420)")
     _user_parser(commands.add_parser("user", help="people, for calls in their name"))
     return parser
 

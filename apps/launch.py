@@ -138,7 +138,7 @@ class Launcher:
                 run_config=_run_config(launch),
                 tags={
                     **_tags(launch, run_id, self._wiring.scratch.path),
-                    **self._wiring.initiator_tags(launch.initiator, run_id),
+                    **self._wiring.behalf.initiator_tags(launch.initiator, run_id),
                 },
                 remote_job_origin=job_origin(job.name),
             )

@@ -10,7 +10,7 @@ Source: specification D1, D7, D19, W9.
 import logging
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import dagster as dg
 
 from io_managers.step_cache import StepCacheIOManager
+from pipelines.behalf_wiring import BehalfWiring
 from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
-from pipelines.initiator import initiator_of, initiator_tags, named_user
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
@@ -32,7 +32,6 @@ from reprise.agents.prices import ModelPrice, PriceOf
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
 from reprise.errors import RepriseError, UnknownName
-from reprise.model.user import User
 from reprise.ports import (
     FilmRenderer,
     FunctionLoader,
@@ -40,8 +39,8 @@ from reprise.ports import (
     ModelProvider,
     ObjectStore,
     ProjectRegistry,
+    ProjectSearch,
     SpeechRecognizer,
-    UserRegistry,
     VideoAnalyzer,
 )
 from resources.definition_files import Definitions, load_definitions
@@ -61,8 +60,8 @@ from resources.scripted_provider import ScriptedProvider
 from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
 from resources.speech_model import SpeechModelLocator
 from resources.sqlite_history import SqliteHistory
+from resources.sqlite_project_index import SqliteProjectIndex
 from resources.sqlite_projects import SqliteProjectRegistry
-from resources.sqlite_users import SqliteUserRegistry
 from resources.user_entry_store import UserEntryStore
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
@@ -126,40 +125,19 @@ class Wiring:
         return SqliteProjectRegistry(self.home / "projects.db")
 
     @cached_property
-    def users(self) -> UserRegistry:
-        """People who may ask for things."""
-        return SqliteUserRegistry(self.home / "users.db")
+    def behalf(self) -> BehalfWiring:
+        """What is done in a user's name."""
+        return BehalfWiring(self.settings)
+
+    @cached_property
+    def local_search(self) -> ProjectSearch:
+        """Answers searches from the home's own index."""
+        return SqliteProjectIndex(self.home / "search.db")
 
     @property
-    def _signing_key(self) -> str | None:
-        key = self.settings.inference_api.signing_key
-        return None if key is None else key.get_secret_value()
-
-    def initiator(self, run_id: str, tags: Mapping[str, str]) -> str | None:
-        """Return the user in whose name a run works, or None."""
-        return initiator_of(run_id, tags, self._signing_key)
-
-    def initiator_tags(self, user: User | None, run_id: str) -> dict[str, str]:
-        """Return the tags that say in whose name a run works."""
-        return initiator_tags(user, run_id, self._signing_key)
-
-    def command_line_user(self) -> User | None:
-        """Return the user whom the settings name for the command line, or None.
-
-        Raises:
-            UnknownName: There is no such user.
-        """
-        name = self.settings.inference_api.user
-        if name is None:
-            return None
-        user = named_user(self.users, name)
-        if user is None:
-            message = (
-                f"REPRISE_INFERENCE_API__USER: there is no user {name!r}; "
-                "`reprise user list` names them, `reprise user add` adds one"
-            )
-            raise UnknownName(message)
-        return user
+    def search(self) -> ProjectSearch:
+        """Answers the searches of agents: the Inference API where its URL is set."""
+        return self.behalf.search or self.local_search
 
     @cached_property
     def cache_wiring(self) -> CacheWiring:
@@ -234,7 +212,7 @@ class Wiring:
             functions=self.functions,
             loop_limits=self.settings.agents,
             scratch=lambda: self.scratch.path,
-            initiator=self.initiator,
+            initiator=self.behalf.initiator,
         )
 
     @cached_property

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "cache": "apps.commands.cache",
     "ui": "apps.commands.ui",
     "user": "apps.commands.user",
+    "api": "apps.commands.api",
 }
 """Command → the module that has its `main`; imported when it is called."""
 

@@ -37,7 +37,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
-    user = wiring.command_line_user()
+    user = wiring.behalf.command_line_user()
     ingest = replace(ingest, owner_id=None if user is None else user.id)
 
     def report(name: str, change: Change) -> None:
@@ -96,7 +96,7 @@ def _own(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
     project = ingest.require(arguments.name)
     user = None
     if arguments.user is not None:
-        user = require_user(wiring.users, arguments.user)
+        user = require_user(wiring.behalf.users, arguments.user)
     wiring.projects.set_owner(project.name, None if user is None else user.id)
     print(f"project {project.name}: {'no owner' if user is None else f'owned by {user.email}'}")
     return 0

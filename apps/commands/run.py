@@ -59,7 +59,7 @@ def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
         arguments.cache,
         arguments.provider,
         steps,
-        wiring.command_line_user(),
+        wiring.behalf.command_line_user(),
     )
 
 

@@ -17,7 +17,7 @@ from resources.settings import load_settings
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
-    users = Wiring(load_settings()).users
+    users = Wiring(load_settings()).behalf.users
     match arguments.action:
         case "add":
             return _add(users, arguments)

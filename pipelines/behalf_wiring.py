@@ -1,0 +1,101 @@
+"""Users, tokens and the Inference API, wired by the settings.
+
+A part of definitions.py, which alone uses it.
+
+Source: specification O, D15.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pipelines.cache_wiring import now
+from pipelines.initiator import initiator_of, initiator_tags, named_user
+from reprise.errors import UnknownName
+from reprise.model.user import User
+from reprise.ports import ProjectSearch, UserRegistry
+from resources.deadline import Deadline
+from resources.settings import Settings
+from resources.sqlite_users import SqliteUserRegistry
+
+if TYPE_CHECKING:
+    from resources.on_behalf_tokens import OnBehalfTokens
+
+
+class BehalfWiring:
+    """The adapters for what is done in a user's name, each made on first use."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._chosen = settings.inference_api
+        self._home = settings.home_path
+
+    @cached_property
+    def users(self) -> UserRegistry:
+        """People who may ask for things."""
+        return SqliteUserRegistry(self._home / "users.db")
+
+    @cached_property
+    def tokens(self) -> "OnBehalfTokens":
+        """Makes and verifies tokens.
+
+        Raises:
+            SettingsInvalid: There is no signing key.
+        """
+        # Lazy: httpx2 and PyJWT take a tenth of the time that importing Dagster does.
+        from resources.on_behalf_tokens import OnBehalfTokens
+
+        previous = self._chosen.previous_signing_key
+        return OnBehalfTokens(
+            self._chosen.required_key(),
+            clock=now,
+            previous_key=None if previous is None else previous.get_secret_value(),
+            issuer=self._chosen.issuer,
+            audience=self._chosen.audience,
+        )
+
+    @cached_property
+    def search(self) -> ProjectSearch | None:
+        """Searches by the Inference API; None where no URL is set."""
+        if self._chosen.url is None:
+            return None
+        # Lazy, as in `tokens`.
+        from resources.inference_api import InferenceApi
+
+        return InferenceApi(
+            self._chosen.url,
+            issue=self.tokens.issue,
+            users=self.users,
+            timeout_seconds=self._chosen.timeout_seconds,
+            guard=Deadline("it").of(self._chosen.timeout_seconds),
+        )
+
+    def initiator(self, run_id: str, tags: Mapping[str, str]) -> str | None:
+        """Return the user in whose name a run works, or None."""
+        return initiator_of(run_id, tags, self._signing_key)
+
+    def initiator_tags(self, user: User | None, run_id: str) -> dict[str, str]:
+        """Return the tags that say in whose name a run works."""
+        return initiator_tags(user, run_id, self._signing_key)
+
+    def command_line_user(self) -> User | None:
+        """Return the user whom the settings name for the command line, or None.
+
+        Raises:
+            UnknownName: There is no such user.
+        """
+        name = self._chosen.user
+        if name is None:
+            return None
+        user = named_user(self.users, name)
+        if user is None:
+            message = (
+                f"REPRISE_INFERENCE_API__USER: there is no user {name!r}; "
+                "`reprise user list` names them, `reprise user add` adds one"
+            )
+            raise UnknownName(message)
+        return user
+
+    @property
+    def _signing_key(self) -> str | None:
+        key = self._chosen.signing_key
+        return None if key is None else key.get_secret_value()
