@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from reprise.agents.answer_schema import answer_schema
 from reprise.agents.loop import LOOP_REVISION
 from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
@@ -190,12 +191,17 @@ class StepContext:
                 identity["context_tokens"] = context_tokens
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
         return KeyFacts(
-            agents=self.agents,
+            agents=tuple(self._as_asked(agent) for agent in self.agents),
             providers=tuple(identities),
             tools=tool_facts(groups),
             files=file_rows(self.files) if reads_project else None,
             history=self.prior_rows() if any(item.reads_values for item in providers) else None,
         )
+
+    def _as_asked(self, agent: AgentDefinition) -> AgentDefinition:
+        """Return an agent with the schema that its answer has to fit in this step."""
+        schema = answer_schema(agent.output_schema, tuple(self.prior.values()))
+        return agent.model_copy(update={"output_schema": schema})
 
     def agent_inputs(
         self,

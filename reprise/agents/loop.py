@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from pydantic import Field, JsonValue
 
-from reprise.agents.answers import read_answer
+from reprise.agents.answer_schema import answer_schema
+from reprise.agents.answers import ReadAnswer, read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.context_room import ContextRoom
 from reprise.agents.history import repaired, thinned
@@ -43,7 +44,7 @@ __all__ = [
     "usage_of",
 ]
 
-LOOP_REVISION = "1"
+LOOP_REVISION = "2"
 """Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
 
 BACKOFF_SECONDS = 0.5
@@ -163,12 +164,13 @@ class _Loop:
         self._clock = clock
         self._began = clock.monotonic()
         self._tools = tools
+        self._schema = answer_schema(task.agent.output_schema, task.inputs.prior)
         self._opening = ModelRequest(
             agent=task.agent,
             system_prompt=system_prompt(task.agent),
             messages=(*repaired(task.history), user_message(task)),
             tools=tools.schemas,
-            output_schema=task.agent.output_schema,
+            output_schema=self._schema,
             inputs=task.inputs,
         )
         self._room = ContextRoom(provider.context_tokens, self._opening)
@@ -191,14 +193,25 @@ class _Loop:
                 continue
             if reply.finish_reason == "other":
                 self._note("the endpoint did not say why the answer ended")
-            schema = self._task.agent.output_schema
-            if schema is None:
+            if self._schema is None:
                 return self._answer(reply, reply.text)
-            read = read_answer(reply.text, schema)
+            read = self._read(reply.text, self._schema)
             if not read.problems:
                 return self._answer(reply, read.value)
             self._count_repair(read.problems)
             repair = repair_messages(reply.text, read.problems)
+
+    def _read(self, text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
+        """Return the answer; after the last correction, ids that do not exist are put up with."""
+        read = read_answer(text, schema)
+        own = self._task.agent.output_schema
+        last = self._repairs >= self._limits.repairs_max
+        if not read.problems or own is None or not last:
+            return read
+        loose = read_answer(text, own)
+        if not loose.problems:
+            self._note(f"the answer names what does not exist ({read.problems[0]})")
+        return loose
 
     def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
         if self._repairs:

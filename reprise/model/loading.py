@@ -45,7 +45,8 @@ class AgentFrontMatter(Value):
     output_schema_name: str | None = None
     """Name of the output schema."""
     output_schema: dict[str, JsonValue] | None = None
-    """JSON Schema (2020-12) of the answer."""
+    """JSON Schema (2020-12) of the answer. A text with `format: sentence-id` or `format: shot-id`
+    is one of the ids in the analysis that the step reads."""
     tool_groups: frozenset[ToolGroup] = frozenset()
     """Tool groups that the agent may use."""
     tool_choice: ToolChoice | None = None

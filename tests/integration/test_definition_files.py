@@ -1,6 +1,8 @@
 """Definitions on disk: the shipped ones, and folders with broken files."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -16,6 +18,8 @@ from resources.definition_files import (
 
 SHIPPED = Path(__file__).parents[2] / "workflows"
 WORKFLOW = "id: {id}\nsteps:\n  - {{order: 1, label: say, type: Agent, agent: {agent}}}\n"
+CHARS_PER_TOKEN = 2.5
+"""English has four, ids and figures have less than two."""
 AGENT = "---\nagent_type: writer\n---\nWrite.\n"
 
 
@@ -29,6 +33,13 @@ def test_every_shipped_agent_has_a_bounded_schema() -> None:
     for agent in load_definitions(SHIPPED).agents.values():
         assert agent.output_schema is not None, agent.id
         assert _unbounded(agent.output_schema, agent.id) == []
+
+
+def test_the_longest_answer_of_a_shipped_agent_is_not_cut() -> None:
+    """A weak model fills every list and text; an answer that is cut fails the step."""
+    for agent in load_definitions(SHIPPED).agents.values():
+        tokens = _longest(agent.output_schema) / CHARS_PER_TOKEN
+        assert tokens <= agent.parameters.max_output_tokens, agent.id
 
 
 def test_the_json_schema_on_disk_is_the_models(update_golden: bool) -> None:
@@ -140,3 +151,19 @@ def _unbounded(schema: object, where: str) -> list[str]:
     for name, item in schema.items():
         found += _unbounded(item, f"{where}.{name}")
     return found
+
+
+def _longest(schema: Any) -> int:
+    """Return the characters of the longest JSON that fits a schema, blanks after marks reckoned."""
+    if "enum" in schema:
+        return max(len(json.dumps(each)) for each in schema["enum"])
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    longest = 10
+    if "string" in kinds:
+        longest = schema["maxLength"] + 2
+    if "array" in kinds:
+        longest = 2 + schema["maxItems"] * (2 + _longest(schema["items"]))
+    if "object" in kinds:
+        fields = schema["properties"].items()
+        longest = 2 + sum(len(name) + 6 + _longest(each) for name, each in fields)
+    return longest

@@ -66,7 +66,7 @@ def _relevant(material: Material, wanted: Counter[str]) -> list[JsonValue]:
             continue
         weight = sum(wanted[term] for term in shared) / (len(tokens(line.text)) + 6) ** 0.5
         reason = f"shares {', '.join(forms[term] for term in shared[:4])} with brief or request"
-        found.append((weight, line.id, clip(reason, 200)))
+        found.append((weight, line.id, clip(reason, 160)))
     most = max((each[0] for each in found), default=1.0)
     found.sort(key=lambda each: -each[0])
     return [

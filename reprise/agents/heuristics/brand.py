@@ -68,5 +68,5 @@ def _spoken(words: Sequence[str], lines: Sequence[Line]) -> list[JsonValue]:
     found: list[JsonValue] = []
     for word in words[:WORDS_MAX]:
         ids: list[JsonValue] = [line.id for line in lines if says(line, word)]
-        found.append({"word": clip(word, 60), "sentence_ids": ids[:12]})
+        found.append({"word": clip(word, 40), "sentence_ids": ids[:12]})
     return found

@@ -127,7 +127,7 @@ def _key_moments(lines: Sequence[Line], scored: Mapping[str, float]) -> list[Jso
         lean = "; leans on the sentence before" if is_dependent(line.text) else ""
         reason = f"speaks of {about} in {line.seconds:.1f} s{lean}"
         moments.append(
-            {"sentence_id": line.id, "score": scored[line.id], "reason": clip(reason, 200)}
+            {"sentence_id": line.id, "score": scored[line.id], "reason": clip(reason, 160)}
         )
     return moments
 

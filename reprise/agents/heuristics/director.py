@@ -67,7 +67,7 @@ def _cut(cut: Mapping[str, JsonValue]) -> JsonValue:
     sentences: list[JsonValue] = [*texts(cut.get("sentence_ids"))[:4]]
     shots: list[JsonValue] = [*texts(cut.get("shot_ids"))[:2]]
     reason = cut.get("reason")
-    text = clip(reason if isinstance(reason, str) else "", 240) or "part of the proposal"
+    text = clip(reason if isinstance(reason, str) else "", 160) or "part of the proposal"
     return {"sentence_ids": sentences, "shot_ids": shots, "reason": text}
 
 

@@ -44,7 +44,7 @@ def hook_analyst(material: Material) -> JsonValue:
                 "shot_id": shot.id if shot else None,
                 "kind": kind,
                 "score": score,
-                "reason": clip(why, 200),
+                "reason": clip(why, 160),
             }
         )
     best = ranked[0][1]

@@ -160,4 +160,4 @@ def _sound_notes(material: Material, cuts: Sequence[Mapping[str, JsonValue]]) ->
 
 
 def _note(number: int, issue: str, advice: str) -> JsonValue:
-    return {"cut": min(number, 16), "issue": issue, "advice": clip(advice, 240)}
+    return {"cut": min(number, 16), "issue": issue, "advice": clip(advice, 160)}

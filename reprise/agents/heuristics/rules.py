@@ -14,7 +14,7 @@ from reprise.agents.heuristics.pacing_critic import pacing_critic
 from reprise.agents.heuristics.story_editor import story_editor
 from reprise.agents.heuristics.visual import visual_analyst
 
-REVISION = "1"
+REVISION = "2"
 """Raised whenever a rule would answer the same inputs otherwise (specification C2)."""
 
 RULES: Mapping[str, Callable[[Material], JsonValue]] = {

@@ -231,7 +231,7 @@ def _chosen(
 def _cut(thought: Thought, *, opener: bool = False) -> JsonValue:
     what = f"opens the film: {thought.why}" if opener else thought.why
     reason = f"{what} (worth {thought.worth:.2f})"
-    return {"sentence_ids": thought.ids, "shot_ids": [], "reason": clip(reason, 240)}
+    return {"sentence_ids": thought.ids, "shot_ids": [], "reason": clip(reason, 160)}
 
 
 def _picture_story(material: Material, frame: LengthFrame) -> JsonValue:

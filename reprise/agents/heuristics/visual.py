@@ -8,7 +8,7 @@ from reprise.agents.heuristics.looks import Look, look_at
 from reprise.agents.heuristics.material import Material
 
 PICKS_MAX = 12
-AVOID_MAX = 20
+AVOID_MAX = 12
 SPEAKER_SHARE = 0.5
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from reprise.agents.answer_schema import answer_schema
 from reprise.agents.heuristics.brief import AUDIENCE, AVOID, GOAL, TITLE, USE, brand_of, brief_of
 from reprise.agents.heuristics.material import material_of
 from reprise.agents.heuristics.rules import RULES
@@ -80,8 +81,9 @@ def answers(
             parameters=PARAMETERS if in_room else {},
         )
         found[name] = RULES[agent.agent_type](material_of(inputs))
-        assert agent.output_schema is not None
-        jsonschema.Draft202012Validator(agent.output_schema).validate(found[name])
+        schema = answer_schema(agent.output_schema, inputs.prior)
+        assert schema is not None
+        jsonschema.Draft202012Validator(schema).validate(found[name])
         prior.append(
             PriorOutput(
                 order=len(prior) + 1,

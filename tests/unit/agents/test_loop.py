@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from reprise import ports
 from reprise.agents.loop import AgentTask, LoopLimits, end_of, run_agent, usage_of
@@ -13,11 +14,13 @@ from reprise.model.conversation import (
     AgentInputs,
     ModelReply,
     ModelRequest,
+    PriorOutput,
     ProjectDocument,
     ToolCall,
 )
 from reprise.model.result import LoopEnd, Usage
 from resources.scripted_provider import ScriptedProvider
+from tests.analyses import talk
 
 SCHEMA = {
     "type": "object",
@@ -146,6 +149,58 @@ def test_an_answer_that_stays_wrong_fails_with_what_was_spent() -> None:
     assert usage_of(e.value) == Usage(input_uncached=30, output=15, calls=3)
     assert end_of(e.value) is LoopEnd.ANSWER_INVALID
     assert len(provider.requests) == 3
+
+
+NAMED: dict[str, JsonValue] = {
+    "type": "object",
+    "required": ["sentence"],
+    "properties": {"sentence": {"type": "string", "maxLength": 16, "format": "sentence-id"}},
+}
+
+
+def naming_task(**changes: Any) -> AgentTask:
+    """A task whose answer names a sentence of footage that has two."""
+    output = talk(lines=[("Hi.", 1.0), ("Bye.", 1.0)]).model_dump(mode="json")
+    prior = PriorOutput(order=1, label="look", type="VideoAnalyze", output=output)
+    return task(agent=agent(output_schema=NAMED), inputs=AgentInputs(prior=(prior,)), **changes)
+
+
+def test_an_id_that_does_not_exist_is_sent_back_with_those_that_do() -> None:
+    provider = ScriptedProvider(['{"sentence": "v7.t001"}', '{"sentence": "v1.t002"}'])
+    answer = run_agent(naming_task(), provider, cancelled=never)
+    assert answer.output == {"sentence": "v1.t002"}
+    assert "'v7.t001' is not one of ['v1.t001', 'v1.t002']" in (
+        provider.requests[1].messages[-1].content
+    )
+
+
+def test_an_endpoint_that_decodes_by_the_schema_gets_the_ids_that_exist() -> None:
+    provider = ScriptedProvider(['{"sentence": "v1.t002"}'])
+    run_agent(naming_task(), provider, cancelled=never)
+    (request,) = provider.requests
+    assert request.output_schema is not None
+    assert json.loads(json.dumps(request.output_schema))["properties"]["sentence"] == {
+        "type": "string",
+        "enum": ["v1.t001", "v1.t002"],
+    }
+    # The prompt is the same for all footage, so that prefix caches know it.
+    assert '"format": "sentence-id"' in request.system_prompt
+    assert "v1.t002" not in request.system_prompt
+
+
+def test_an_id_that_stays_wrong_is_taken_with_a_note() -> None:
+    """The steps that read ids leave out what does not exist; a film comes out all the same."""
+    provider = ScriptedProvider(['{"sentence": "v7.t001"}'] * 3)
+    answer = run_agent(naming_task(), provider, cancelled=never)
+    assert answer.output == {"sentence": "v7.t001"}
+    assert answer.turns == 3
+    assert "names what does not exist ($.sentence: 'v7.t001' is not one of" in answer.notes[0]
+
+
+def test_an_answer_that_is_wrong_in_more_than_its_ids_fails() -> None:
+    provider = ScriptedProvider(['{"sentence": 7}'] * 3)
+    with pytest.raises(AnswerInvalid, match="7 is not of type 'string'"):
+        run_agent(naming_task(), provider, cancelled=never)
 
 
 def test_a_cut_answer_is_an_error_even_when_it_parses() -> None:
