@@ -41,7 +41,7 @@ def request_bytes(
     """
     head = _FRAMES(request, _Flags(model, with_schema, marks.system, marks.ttl))
     pieces = [head]
-    turns = _turns(_FORMS.each(request.messages))
+    turns = _turns(FORMS.each(request.messages))
     marked = marked_turns([turn.role for turn in turns], marks)
     for index, turn in enumerate(turns):
         blocks = turn.results + turn.others
@@ -194,5 +194,6 @@ def _head(request: ModelRequest, flags: _Flags) -> bytes:
     return canonical_json(head, sort_keys=False)[:-1].encode() + b',"messages":['
 
 
-_FORMS: Memo[Message, _Form] = Memo(_form)
+FORMS: Memo[Message, _Form] = Memo(_form)
+"""Each message in the protocol's form."""
 _FRAMES: FrameMemo[_Flags, bytes] = FrameMemo(_head)

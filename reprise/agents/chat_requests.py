@@ -40,7 +40,7 @@ def request_bytes(
         MessageInvalid: A message's parts do not fit its role.
     """
     frame = _FRAMES(request, _Flags(model, limit_name, with_tools, with_schema))
-    return b",".join((frame.head, *_in_order(_FORMS.each(request.messages)))) + frame.tail
+    return b",".join((frame.head, *_in_order(FORMS.each(request.messages)))) + frame.tail
 
 
 class _Form(NamedTuple):
@@ -164,5 +164,6 @@ def _json(value: JsonValue) -> str:
     return canonical_json(value, sort_keys=False)
 
 
-_FORMS: Memo[Message, _Form] = Memo(_form)
+FORMS: Memo[Message, _Form] = Memo(_form)
+"""Each message in the protocol's form."""
 _FRAMES: FrameMemo[_Flags, _Frame] = FrameMemo(_frame)

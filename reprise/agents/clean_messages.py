@@ -31,7 +31,7 @@ def clean(message: Message) -> Message:
     Raises:
         MessageInvalid: Its parts do not fit its role.
     """
-    return _COPIES(message) or message
+    return COPIES(message) or message
 
 
 def checked_copy(message: Message) -> Message | None:
@@ -57,7 +57,8 @@ def checked_copy(message: Message) -> Message | None:
     return None if same else message.model_copy(update=changes)
 
 
-_COPIES: Memo[Message, Message | None] = Memo(checked_copy)
+COPIES: Memo[Message, Message | None] = Memo(checked_copy)
+"""The scrubbed copy of each checked message that needed one."""
 
 
 def _clean_call(call: ToolCall) -> ToolCall:

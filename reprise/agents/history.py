@@ -55,7 +55,7 @@ def thinned(history: History) -> History:
         is_superseded = message.keep_last is not None and message.keep_last in tags
         is_old = message.ttl_turns is not None and turns >= message.ttl_turns
         if is_superseded or is_old:
-            thin[at] = _NOTES(message)
+            thin[at] = NOTES(message)
         if message.keep_last is not None:
             tags.add(message.keep_last)
         turns += message.role == "assistant"
@@ -85,4 +85,5 @@ def _note(message: Message) -> Message:
     return message.model_copy(update=changes)
 
 
-_NOTES: Memo[Message, Message] = Memo(_note)
+NOTES: Memo[Message, Message] = Memo(_note)
+"""What is left of each message that was thinned."""

@@ -45,12 +45,12 @@ def estimated_tokens(message: Message) -> int:
 
 def message_tokens(message: Message) -> int:
     """Return the estimate of a message, made once."""
-    return _TOKENS(message)
+    return TOKENS(message)
 
 
 def history_tokens(messages: Iterable[Message]) -> int:
     """Return the sum of the messages' estimates."""
-    return sum(_TOKENS.each(messages))
+    return sum(TOKENS.each(messages))
 
 
 def frame_tokens(request: ModelRequest) -> int:
@@ -69,4 +69,5 @@ def _part_tokens(part: str | Media) -> int:
     return -(-len(part.data) * 3 // 4 // AUDIO_BYTES_PER_TOKEN)
 
 
-_TOKENS: Memo[Message, int] = Memo(estimated_tokens)
+TOKENS: Memo[Message, int] = Memo(estimated_tokens)
+"""Each message's estimate."""
