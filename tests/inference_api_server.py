@@ -31,7 +31,7 @@ from resources.memory_projects import MemoryProjectRegistry
 from resources.memory_users import MemoryUserRegistry
 from resources.on_behalf_tokens import OnBehalfTokens
 
-KEY = "the signing key of these tests, of more than 32 bytes"
+KEY = "the signing key of these tests, long enough for any of the HMACs: 64 bytes"
 START_SECONDS_MAX = 30.0
 
 

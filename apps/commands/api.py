@@ -2,6 +2,7 @@
 
 import argparse
 import ipaddress
+import logging
 import socket
 import sys
 
@@ -20,6 +21,8 @@ STOP_SECONDS_MAX = 5
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the subcommand until it is interrupted."""
+    # Who asked for what, and why somebody was refused, which the answer does not say.
+    logging.getLogger("apps.api_server").setLevel(logging.INFO)
     wiring = Wiring(load_settings())
     # Before anything listens: a missing key is told at the start.
     access = Access(wiring.behalf.tokens, wiring.behalf.users, wiring.projects)
