@@ -7,7 +7,7 @@ turn, so neighbours of the same role are one turn, and the results come first in
 Source: specification A4, M1 to M4. The plain reference is tests/unit/agents/plain_requests.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -19,10 +19,18 @@ from reprise.agents.clean_messages import clean
 from reprise.agents.memo import FrameMemo, Memo
 from reprise.agents.surrogates import scrubbed, scrubbed_value
 from reprise.canonical import canonical_json
+from reprise.model.agent import ToolChoice
 from reprise.model.conversation import Media, Message, MessageOption, ModelRequest, ToolCall
 
 IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
 """The media that the protocol takes; it knows no sound."""
+
+TOOL_CHOICES: Mapping[ToolChoice, str] = {
+    ToolChoice.AUTO: "auto",
+    ToolChoice.REQUIRED: "any",
+    ToolChoice.NONE: "none",
+}
+"""The protocol's words."""
 
 
 def request_bytes(
@@ -39,10 +47,11 @@ def request_bytes(
     Raises:
         MessageInvalid: A message's parts do not fit its role.
     """
-    head = _FRAMES(request, _Flags(model, with_schema, marks.system, marks.ttl))
-    pieces = [head]
+    flags = _Flags(model, with_schema, marks.system, marks.ttl, request.tool_choice)
+    head = _FRAMES(request, flags)
     turns = _turns(FORMS.each(request.messages))
     marked = marked_turns([turn.role for turn in turns], marks)
+    pieces = [head]
     for index, turn in enumerate(turns):
         blocks = turn.results + turn.others
         if index in marked:
@@ -75,6 +84,7 @@ class _Flags(NamedTuple):
     with_schema: bool
     marks_system: bool
     ttl: str
+    tool_choice: ToolChoice | None
 
 
 def _turns(forms: Sequence[_Form]) -> list[_Turn]:
@@ -186,6 +196,8 @@ def _head(request: ModelRequest, flags: _Flags) -> bytes:
             }
             for tool in request.tools
         ]
+        if flags.tool_choice is not None:
+            head["tool_choice"] = {"type": TOOL_CHOICES[flags.tool_choice]}
     if request.output_schema is not None and flags.with_schema:
         schema = native_schema(request.output_schema)
         if schema is not None:

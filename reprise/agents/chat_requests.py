@@ -18,6 +18,7 @@ from reprise.agents.clean_messages import clean
 from reprise.agents.memo import FrameMemo, Memo
 from reprise.agents.surrogates import scrubbed, scrubbed_value
 from reprise.canonical import canonical_json
+from reprise.model.agent import ToolChoice
 from reprise.model.conversation import Media, Message, ModelRequest, ToolCall
 
 AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
@@ -39,7 +40,8 @@ def request_bytes(
     Raises:
         MessageInvalid: A message's parts do not fit its role.
     """
-    frame = _FRAMES(request, _Flags(model, limit_name, with_tools, with_schema))
+    flags = _Flags(model, limit_name, with_tools, with_schema, request.tool_choice)
+    frame = _FRAMES(request, flags)
     return b",".join((frame.head, *_in_order(FORMS.each(request.messages)))) + frame.tail
 
 
@@ -57,6 +59,7 @@ class _Flags(NamedTuple):
     limit_name: str
     with_tools: bool
     with_schema: bool
+    tool_choice: ToolChoice | None
 
 
 class _Frame(NamedTuple):
@@ -146,6 +149,8 @@ def _frame(request: ModelRequest, flags: _Flags) -> _Frame:
             {"type": "function", "function": scrubbed_value(tool.model_dump(mode="json"))}
             for tool in request.tools
         ]
+        if flags.tool_choice is not None:
+            behind["tool_choice"] = flags.tool_choice.value
     if request.output_schema is not None and flags.with_schema:
         behind["response_format"] = {
             "type": "json_schema",

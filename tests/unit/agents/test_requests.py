@@ -8,7 +8,7 @@ import pytest
 from reprise.agents import anthropic_requests, chat_requests
 from reprise.agents.cache_marks import NO_MARKS, CacheMarks, marked_turns
 from reprise.errors import MessageInvalid
-from reprise.model.agent import AgentDefinition, ModelParameters
+from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice
 from reprise.model.conversation import (
     Media,
     Message,
@@ -174,6 +174,27 @@ def test_tools_and_schema_are_offered_in_each_protocols_own_form() -> None:
     assert body["output_config"] == {
         "format": {"type": "json_schema", "schema": {**schema, "properties": {"title": title}}}
     }
+
+
+@pytest.mark.parametrize(
+    ("choice", "at_openai", "at_anthropic"),
+    [
+        (ToolChoice.AUTO, "auto", {"type": "auto"}),
+        (ToolChoice.REQUIRED, "required", {"type": "any"}),
+        (ToolChoice.NONE, "none", {"type": "none"}),
+    ],
+)
+def test_a_tool_choice_is_said_in_each_protocols_own_word_and_may_change_between_turns(
+    choice: ToolChoice, at_openai: str, at_anthropic: dict[str, str]
+) -> None:
+    tool = ToolSchema(name="look", description="Looks.", parameters={"type": "object"})
+    silent = request(Message(role="user", content="Go"), tools=(tool,))
+    asked = silent.model_copy(update={"tool_choice": choice})
+    for _ in range(2):
+        assert "tool_choice" not in orjson.loads(chat(silent))
+        assert "tool_choice" not in orjson.loads(anthropic(silent))
+        assert orjson.loads(chat(asked))["tool_choice"] == at_openai
+        assert orjson.loads(anthropic(asked))["tool_choice"] == at_anthropic
 
 
 def test_a_schema_that_anthropic_cannot_take_is_left_to_the_prompt() -> None:
