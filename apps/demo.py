@@ -13,11 +13,9 @@ from apps.commands.summary import compare_text, steps_table, summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
-from pipelines.cache_wiring import now
 from pipelines.definitions import Wiring
-from pipelines.ingest import Change, Ingest
+from pipelines.ingest import Change
 from reprise.errors import RepriseError
-from resources.media_kind import media_kind
 from resources.settings import data_path, load_settings
 
 WORKFLOW = "quick-win-promo"
@@ -77,7 +75,7 @@ def _add_sample(wiring: Wiring, folder: Path) -> None:
     def tell(name: str, change: Change) -> None:
         print(f"  {change.value}  {name}")
 
-    Ingest(wiring.projects, wiring.objects, media_kind, now).add(PROJECT, [folder], tell)
+    wiring.ingest.add(PROJECT, [folder], tell)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,9 @@ from pathlib import Path
 import yaml
 
 from pipelines.definitions import Wiring
-from pipelines.ingest import Ingest
 from pipelines.run_step import run_step
 from pipelines.step_run import StepRun
 from reprise.model.result import SeenStep, StepStatus
-from resources.media_kind import media_kind
 from resources.settings import Settings
 
 PROJECT = "probe"
@@ -47,7 +45,7 @@ def _run(store: Path, code: Path, argument: object) -> object:
     wiring = Wiring(Settings(home=store / "home", workflows_dir=store / "workflows"))
     services = wiring.services
     wiring.projects.add_project(PROJECT, now=services.clock())
-    ingest = Ingest(wiring.projects, wiring.objects, media_kind, services.clock)
+    ingest = wiring.ingest
     ingest.add(PROJECT, [code / "data.txt"], lambda _name, _change: None)
     loaded = services.workflows["probe"]
     workflow = loaded.model_copy(update={"variables": {"x": argument}})

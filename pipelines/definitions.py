@@ -23,6 +23,7 @@ from pipelines.behalf_wiring import BehalfWiring
 from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
+from pipelines.ingest import Ingest
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
@@ -38,6 +39,7 @@ from reprise.ports import (
     HistoryStore,
     ModelProvider,
     ObjectStore,
+    ProjectIndex,
     ProjectRegistry,
     ProjectSearch,
     SpeechRecognizer,
@@ -50,6 +52,7 @@ from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_renderer import FfmpegFilmRenderer
 from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
+from resources.media_kind import media_kind
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.payload_offload import PayloadOffload
 from resources.price_list import load_price_list
@@ -130,14 +133,19 @@ class Wiring:
         return BehalfWiring(self.settings)
 
     @cached_property
-    def local_search(self) -> ProjectSearch:
-        """Answers searches from the home's own index."""
+    def index(self) -> ProjectIndex:
+        """What searches in projects are answered from."""
         return SqliteProjectIndex(self.home / "search.db")
 
     @property
     def search(self) -> ProjectSearch:
         """Answers the searches of agents: the Inference API where its URL is set."""
-        return self.behalf.search or self.local_search
+        return self.behalf.search or self.index
+
+    @cached_property
+    def ingest(self) -> Ingest:
+        """Files into projects and out of them."""
+        return Ingest(self.projects, self.objects, self.index, media_kind, now)
 
     @cached_property
     def cache_wiring(self) -> CacheWiring:
@@ -203,6 +211,8 @@ class Wiring:
             flights=self.cache_wiring.flights,
             history=self.history,
             projects=self.projects,
+            index=self.index,
+            search=self.search,
             analyzer=self.analyzer,
             speech=self.speech,
             renderer=self.renderer,

@@ -14,9 +14,10 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from pipelines.project_files import file_id, file_key
 from reprise.errors import BadInput, UnknownName
 from reprise.model.project import MediaKind, Project, ProjectFile
-from reprise.ports import ObjectStore, ProjectRegistry
+from reprise.ports import ObjectStore, ProjectIndex, ProjectRegistry
 
 FILES_MAX = 100_000
 """Most files that one call adds."""
@@ -36,6 +37,7 @@ class Ingest:
 
     registry: ProjectRegistry
     objects: ObjectStore
+    index: ProjectIndex
     kind_of: Callable[[Path, str], tuple[MediaKind, str]]
     clock: Callable[[], datetime]
     owner_id: str | None = None
@@ -76,6 +78,7 @@ class Ingest:
             raise UnknownName(message)
         for name in names:
             self.registry.remove_file(project.id, name)
+            self.index.remove(project.id, name)
         kept = {file.storage_key for file in self.registry.files(project.id)}
         for name in names:
             if rows[name].storage_key not in kept:
@@ -89,6 +92,7 @@ class Ingest:
         """
         project = self.require(project_name)
         self.registry.remove_project(project.name)
+        self.index.remove_project(project.id)
         for info in list(self.objects.scan(f"projects/{project.id}/")):
             self.objects.delete(info.key)
 
@@ -117,7 +121,7 @@ class Ingest:
         except OSError as error:
             message = f"{path} cannot be read: {error.strerror or error}"
             raise BadInput(message) from error
-        key = _file_key(project.id, digest, name)
+        key = file_key(project.id, digest, name)
         info = self.objects.head(key)
         if info is None or info.size_bytes != size_bytes:
             self._copy(path, key, media_type, digest)
@@ -125,7 +129,7 @@ class Ingest:
             return Change.UNCHANGED
         self.registry.put_file(
             ProjectFile(
-                id=hashlib.sha256(f"{project.id}/{name}".encode()).hexdigest()[:16],
+                id=file_id(project.id, name),
                 project_id=project.id,
                 name=name,
                 storage_key=key,
@@ -196,9 +200,3 @@ def _check_name(name: str, file: Path) -> None:
     if not file.is_file():
         message = f"{file} is no regular file"
         raise BadInput(message)
-
-
-def _file_key(project_id: str, digest: str, name: str) -> str:
-    """Return the key of a file's bytes; the ending stays, for people who look at it."""
-    ending = "".join(c for c in Path(name).suffix.lower() if c.isalnum() or c == ".")[:12]
-    return f"projects/{project_id}/files/{digest[:2]}/{digest}{ending}"

@@ -32,7 +32,9 @@ from reprise.ports import (
     ModelProvider,
     ObjectStore,
     Progress,
+    ProjectIndex,
     ProjectRegistry,
+    ProjectSearch,
     SpeechRecognizer,
     VideoAnalyzer,
 )
@@ -54,6 +56,9 @@ class Services:
     flights: Flights
     history: HistoryStore
     projects: ProjectRegistry
+    index: ProjectIndex
+    search: ProjectSearch
+    """Who answers searches; the index, unless another one is asked."""
     analyzer: VideoAnalyzer
     speech: SpeechRecognizer
     renderer: FilmRenderer

@@ -19,7 +19,7 @@ from reprise.model.conversation import (
 from reprise.model.function import FunctionInputs
 from reprise.model.measures import AnalyzeOptions, FrameMeasures, MediaProbe
 from reprise.model.media import Transcript
-from reprise.model.project import Project, ProjectFile
+from reprise.model.project import FileStatus, Project, ProjectFile
 from reprise.model.render import RenderedFilm, RenderPlan
 from reprise.model.result import (
     CacheReason,
@@ -274,6 +274,20 @@ class ProjectRegistry(Protocol):
 
     def files(self, project_id: str) -> Sequence[ProjectFile]:
         """Return a project's files, by name."""
+        ...
+
+    def set_status(
+        self,
+        file: ProjectFile,
+        *,
+        summary: FileStatus | None = None,
+        indexing: FileStatus | None = None,
+    ) -> bool:
+        """Move a file's statuses, in one statement; None leaves one as it is.
+
+        Returns:
+            False when these are not the file's bytes any more, and nothing was moved.
+        """
         ...
 
     def remove_file(self, project_id: str, name: str) -> bool:

@@ -86,6 +86,27 @@ class MemoryProjectRegistry:
         with self._lock:
             return sorted(self._files.get(project_id, {}).values(), key=lambda file: file.name)
 
+    def set_status(
+        self,
+        file: ProjectFile,
+        *,
+        summary: FileStatus | None = None,
+        indexing: FileStatus | None = None,
+    ) -> bool:
+        """Move a file's statuses while its bytes are these; see `ProjectRegistry`."""
+        with self._lock:
+            files = self._files.get(file.project_id, {})
+            kept = files.get(file.name)
+            if kept is None or (kept.content_digest, kept.uploaded_at) != (
+                file.content_digest,
+                file.uploaded_at,
+            ):
+                return False
+            moved = {"summary_status": summary, "indexing_status": indexing}
+            update = {name: status for name, status in moved.items() if status is not None}
+            files[file.name] = kept.model_copy(update=update)
+        return True
+
     def remove_file(self, project_id: str, name: str) -> bool:
         """Remove a file row; see `ProjectRegistry`."""
         with self._lock:

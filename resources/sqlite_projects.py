@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from reprise.errors import BadInput, UnknownName
-from reprise.model.project import Project, ProjectFile
+from reprise.model.project import FileStatus, Project, ProjectFile
 from resources.micros import from_micros, to_micros
 from resources.sqlite import METADATA_APPLICATION_ID, SqliteFile, SqliteSchema, transaction
 
@@ -76,6 +76,12 @@ _PUT_FILE = f"""
     WHERE uploaded_at = excluded.uploaded_at
         OR content_digest <> excluded.content_digest OR storage_key <> excluded.storage_key
         OR media_kind <> excluded.media_kind OR media_type <> excluded.media_type
+"""
+_SET_STATUS = """
+    UPDATE project_file SET
+        summary_status = coalesce(?, summary_status),
+        indexing_status = coalesce(?, indexing_status)
+    WHERE project_id = ? AND name = ? AND content_digest = ? AND uploaded_at = ?
 """
 
 
@@ -186,6 +192,26 @@ class SqliteProjectRegistry:
             lambda c: c.execute(statement, (project_id,)).fetchall(), absent=no_rows
         )
         return [_file(row) for row in rows]
+
+    def set_status(
+        self,
+        file: ProjectFile,
+        *,
+        summary: FileStatus | None = None,
+        indexing: FileStatus | None = None,
+    ) -> bool:
+        """Move a file's statuses while its bytes are these; see `ProjectRegistry`."""
+        row = (
+            summary and summary.value,
+            indexing and indexing.value,
+            file.project_id,
+            file.name,
+            file.content_digest,
+            to_micros(file.uploaded_at),
+        )
+        return self._file.run_if_present(
+            lambda c: c.execute(_SET_STATUS, row).rowcount > 0, absent=False
+        )
 
     def remove_file(self, project_id: str, name: str) -> bool:
         """Remove a file row; see `ProjectRegistry`."""

@@ -26,7 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     wiring = Wiring(load_settings())
     # Before anything listens: a missing key is told at the start.
     access = Access(wiring.behalf.tokens, wiring.behalf.users, wiring.projects)
-    app = InferenceApiServer(access, wiring.local_search).app()
+    app = InferenceApiServer(access, wiring.index).app()
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 from apps.commands.tables import table
 from apps.providers import check_providers
-from pipelines.cache_wiring import now
 from pipelines.compile import check_served
 from pipelines.definitions import Wiring
-from pipelines.ingest import Ingest
 from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
 from pipelines.run_options import RunOptions, step_modes
 from pipelines.step_run import RunCacheMode
-from resources.media_kind import media_kind
 from resources.settings import load_settings
 
 EXIT_WOULD_RUN = 3
@@ -24,7 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
     wiring = Wiring(load_settings())
     workflow = wiring.definitions.workflow(arguments.workflow)
     check_served(workflow)
-    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    project = wiring.ingest.require(arguments.project)
     check_providers(wiring, workflow, arguments.provider)
     modes = step_modes(",".join(arguments.step), workflow)
     options = RunOptions(RunCacheMode(arguments.cache), arguments.provider, modes)

@@ -15,14 +15,13 @@ from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
 from reprise.errors import StoreError
 from reprise.model.cache import EntryFilter
-from resources.media_kind import media_kind
 from resources.settings import load_settings
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
     wiring = Wiring(load_settings())
-    ingest = Ingest(wiring.projects, wiring.objects, media_kind, now)
+    ingest = wiring.ingest
     match arguments.action:
         case "add":
             return _add(wiring, ingest, arguments)

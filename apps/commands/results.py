@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from apps.commands.tables import size_text, table
-from pipelines.cache_wiring import now
 from pipelines.definitions import Wiring
-from pipelines.ingest import Ingest
 from reprise.errors import BadInput
 from reprise.model.result import Artifact, StepRecord
 from resources.atomic_file import store_error, write_whole
-from resources.media_kind import media_kind
 from resources.settings import load_settings
 
 
@@ -21,7 +18,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Run the subcommand."""
     wiring = Wiring(load_settings())
     workflow = wiring.definitions.workflow(arguments.workflow)
-    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    project = wiring.ingest.require(arguments.project)
     found = [
         wiring.history.of_step(workflow.id, project.id, step.name, run_id=None)
         for step in workflow.steps

@@ -9,13 +9,10 @@ from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
 from apps.providers import check_providers
-from pipelines.cache_wiring import now
 from pipelines.compile import check_served
 from pipelines.definitions import Wiring
-from pipelines.ingest import Ingest
 from pipelines.run_options import step_modes
 from reprise.errors import Cancelled, RepriseError
-from resources.media_kind import media_kind
 from resources.settings import load_settings
 
 
@@ -48,7 +45,7 @@ def _launch(wiring: Wiring, arguments: argparse.Namespace) -> Launch:
     """
     workflow = wiring.definitions.workflow(arguments.workflow)
     check_served(workflow)
-    project = Ingest(wiring.projects, wiring.objects, media_kind, now).require(arguments.project)
+    project = wiring.ingest.require(arguments.project)
     check_providers(wiring, workflow, arguments.provider)
     steps = ",".join(arguments.step)
     step_modes(steps, workflow)

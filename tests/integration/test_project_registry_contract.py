@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,29 @@ def test_a_status_moves_on_the_row_that_was_read(registry: ProjectRegistry) -> N
     read = registry.files("p1")[0]
     registry.put_file(read.model_copy(update={"summary_status": FileStatus.RUNNING}))
     assert [file.summary_status for file in registry.files("p1")] == [FileStatus.RUNNING]
+
+
+def test_a_status_moves_alone(registry: ProjectRegistry) -> None:
+    registry.add_project("p1", now=NOW)
+    registry.put_file(film())
+    assert registry.set_status(film(), indexing=FileStatus.DONE) is True
+    assert registry.set_status(film(), summary=FileStatus.FAILED) is True
+    assert list(registry.files("p1")) == [
+        film(indexing_status=FileStatus.DONE, summary_status=FileStatus.FAILED)
+    ]
+
+
+@pytest.mark.parametrize(
+    "change", [{"content_digest": "b" * 64}, {"uploaded_at": LATER}, {"name": "other.mp4"}]
+)
+def test_no_status_moves_for_bytes_that_are_no_longer_there(
+    registry: ProjectRegistry, change: dict[str, Any]
+) -> None:
+    assert registry.set_status(film(), indexing=FileStatus.DONE) is False
+    registry.add_project("p1", now=NOW)
+    registry.put_file(film(**change))
+    assert registry.set_status(film(), indexing=FileStatus.DONE) is False
+    assert list(registry.files("p1")) == [film(**change)]
 
 
 def test_the_same_bytes_under_another_key_are_taken_over(registry: ProjectRegistry) -> None:

@@ -32,6 +32,7 @@ from resources.memory_entry_store import MemoryEntryStore
 from resources.memory_functions import MemoryFunctions
 from resources.memory_history import MemoryHistory
 from resources.memory_object_store import MemoryObjectStore
+from resources.memory_project_index import MemoryProjectIndex
 from resources.memory_projects import MemoryProjectRegistry
 from tests.oracle.compare import (
     Finding,
@@ -90,6 +91,7 @@ class World:
         self.objects = MemoryObjectStore()
         self.history = MemoryHistory()
         self.projects = MemoryProjectRegistry()
+        self.index = MemoryProjectIndex()
         self.providers = {
             name: DeterministicProvider(name, reads_values=name != "texts") for name in PROVIDERS
         }
@@ -105,7 +107,7 @@ class World:
     @property
     def ingest(self) -> Ingest:
         """Files into projects, as the command line has it."""
-        return Ingest(self.projects, self.objects, media_kind, self.clock)
+        return Ingest(self.projects, self.objects, self.index, media_kind, self.clock)
 
     def add_file(self, project: str, name: str, data: bytes) -> None:
         """Add a file, or replace it."""
@@ -153,6 +155,8 @@ class World:
             flights=Alone(),
             history=history,
             projects=self.projects,
+            index=self.index,
+            search=self.index,
             analyzer=self.analyzer,
             speech=self.speech,
             renderer=self.renderer,

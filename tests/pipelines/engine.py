@@ -23,7 +23,6 @@ from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentit
 from reprise.model.result import StepRecord, Usage
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import Cancelled
-from resources.media_kind import media_kind
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import Settings
 
@@ -129,7 +128,7 @@ class Engine:
     def ingest(self) -> Ingest:
         """Files into projects."""
         wiring = self.wiring
-        return Ingest(wiring.projects, wiring.objects, media_kind, wiring.services.clock)
+        return wiring.ingest
 
     def job(self) -> dg.JobDefinition:
         """Return the workflow's job, compiled from the files as they are now."""

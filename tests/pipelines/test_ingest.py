@@ -8,6 +8,7 @@ from reprise.errors import BadInput, UnknownName
 from reprise.model.project import MediaKind
 from resources.local_object_store import LocalObjectStore
 from resources.media_kind import media_kind
+from resources.memory_project_index import MemoryProjectIndex
 from resources.sqlite_projects import SqliteProjectRegistry
 from tests.pipelines.clock import Clock
 
@@ -16,7 +17,7 @@ from tests.pipelines.clock import Clock
 def ingest(tmp_path: Path) -> Ingest:
     registry = SqliteProjectRegistry(tmp_path / "home" / "projects.db")
     objects = LocalObjectStore(tmp_path / "home" / "objects")
-    return Ingest(registry, objects, media_kind, Clock())
+    return Ingest(registry, objects, MemoryProjectIndex(), media_kind, Clock())
 
 
 @pytest.fixture
