@@ -5,9 +5,12 @@ A part of definitions.py, which alone uses it.
 Source: specification O, D15.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import dagster as dg
 
 from pipelines.cache_wiring import now
 from pipelines.initiator import initiator_of, initiator_tags, named_user
@@ -20,6 +23,8 @@ from resources.sqlite_users import SqliteUserRegistry
 
 if TYPE_CHECKING:
     from resources.on_behalf_tokens import OnBehalfTokens
+
+logger = logging.getLogger(__name__)
 
 
 class BehalfWiring:
@@ -94,6 +99,30 @@ class BehalfWiring:
             )
             raise UnknownName(message)
         return user
+
+    @property
+    def proxy_header(self) -> str | None:
+        """The header in which the proxy names the signed-in user; None believes none."""
+        return self._chosen.proxy_header
+
+    def scheduled_user(self) -> User | None:
+        """Return the user in whose name schedules and sensors start runs, or None."""
+        name = self._chosen.scheduled_user
+        if name is None:
+            return None
+        return self.known_user(name, "REPRISE_INFERENCE_API__SCHEDULED_USER")
+
+    def known_user(self, name: str, where: str) -> User | None:
+        """Return the user of an id or an e-mail address; one that is not there is logged."""
+        user = named_user(self.users, name)
+        if user is None:
+            logger.warning("%s: there is no user %r; the run works in nobody's name", where, name)
+        return user
+
+    def initiator_of_run(self, run: dg.DagsterRun | None) -> User | None:
+        """Return the user in whose name a run works, or None."""
+        user_id = None if run is None else self.initiator(run.run_id, run.tags)
+        return None if user_id is None else self.users.user(user_id)
 
     @property
     def _signing_key(self) -> str | None:
