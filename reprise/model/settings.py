@@ -1,5 +1,7 @@
 """The knobs of the core; resources/settings.py reads them from the environment."""
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from reprise.model.base import Value
@@ -41,3 +43,35 @@ class StepCacheSettings(Value):
     """After so long without a heartbeat another execution takes over."""
     heartbeat_seconds: float = Field(default=15.0, gt=0)
     """How often an execution says that it is alive."""
+
+
+class DigestStrategy(StrEnum):
+    """What of a long array and a long string is left in a digest."""
+
+    PLAIN = "plain"
+    """The first items and the head."""
+    SAMPLED = "sampled"
+    """First, last and evenly spaced items; head and tail; ids, keys and scores whole."""
+
+
+class ContextBudgetSettings(Value):
+    """The prompt-context budget. Environment: `REPRISE_CONTEXT_BUDGET__…`."""
+
+    enabled: bool = True
+    """Master switch; off puts every prior output into a prompt whole."""
+    max_input_chars: int = 160_000
+    """Longest joined prior output in a prompt, in characters; a longer one is cut. 0 or less
+    switches the budget off."""
+    max_digested_step_chars: int = Field(default=12_000, ge=100)
+    """Longest digest of one step's output, in characters."""
+    recent_steps_verbatim: int = Field(default=2, ge=0)
+    """So many of the latest outputs are never cut."""
+    digest_max_string_chars: int = Field(default=600, ge=1)
+    """Longer texts inside a digest are cut, in characters."""
+    digest_max_array_items: int = Field(default=25, ge=1)
+    """Longer lists inside a digest are cut."""
+    digest_max_depth: int = Field(default=12, ge=1, lt=200)
+    """What is nested deeper is left out of a digest."""
+    digest_strategy: DigestStrategy = DigestStrategy.PLAIN
+    """`plain` keeps the first items of a list and the head of a text; `sampled` also some from the
+    rest, and ids, keys and scores whole."""
