@@ -99,10 +99,25 @@ def _step_json(record: StepRecord) -> dict[str, Any]:
         "cached_seconds_saved": round(record.cached_seconds_saved, 3),
         "cost": None if record.usage.cost_micros is None else record.usage.cost_micros / 1e6,
         "model": record.model,
+        "prompt_chars": record.prompt_chars,
+        "context_budget": _budget_json(record),
         "output_storage_key": record.output_storage_key,
         "storage_keys": [artifact.storage_key for artifact in record.artifacts],
         "error": record.error,
         "notes": list(record.notes),
+    }
+
+
+def _budget_json(record: StepRecord) -> dict[str, Any] | None:
+    report = record.context_budget
+    if report is None:
+        return None
+    return {
+        "chars_before": report.chars_before,
+        "chars_after": report.chars_after,
+        "tokens_before_estimated": report.tokens_before,
+        "tokens_after_estimated": report.tokens_after,
+        "entries": [entry.model_dump(mode="json") for entry in report.entries],
     }
 
 

@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from pipelines.sweep import sweep_job, sweep_schedule
 from reprise.agents.prices import ModelPrice, PriceOf
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
+from reprise.context.budget import ContextBudget, DigestMemo
 from reprise.errors import RepriseError, UnknownName
 from reprise.ports import (
     FilmRenderer,
@@ -45,6 +47,7 @@ from reprise.ports import (
     SpeechRecognizer,
     VideoAnalyzer,
 )
+from resources.context_budget import context_budget_resource
 from resources.definition_files import Definitions, load_definitions
 from resources.faster_whisper_speech import FasterWhisperSpeech
 from resources.ffmpeg import FfmpegLocator
@@ -69,6 +72,8 @@ from resources.user_entry_store import UserEntryStore
 from resources.video_analyzer import FfmpegVideoAnalyzer
 
 logger = logging.getLogger(__name__)
+
+BUDGET_KEY = "context_budget"
 
 
 class Wiring:
@@ -221,9 +226,15 @@ class Wiring:
             clock=now,
             functions=self.functions,
             loop_limits=self.settings.agents,
+            budget=ContextBudget(self.settings.context_budget, self.digests),
             scratch=lambda: self.scratch.path,
             initiator=self.behalf.initiator,
         )
+
+    @cached_property
+    def digests(self) -> DigestMemo:
+        """Digests of prior outputs that this process made."""
+        return DigestMemo()
 
     @cached_property
     def scratch(self) -> ScratchFolder:
@@ -335,16 +346,20 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         sensors=[project_partitions_sensor(lambda: wiring.projects)],
         resources={
             IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),
-            SERVICES_KEY: dg.ResourceDefinition(lambda _: _of_run(wiring)),
+            BUDGET_KEY: context_budget_resource(wiring.settings.context_budget, wiring.digests),
+            SERVICES_KEY: dg.ResourceDefinition(
+                lambda context: _of_run(wiring, getattr(context.resources, BUDGET_KEY)),
+                required_resource_keys={BUDGET_KEY},
+            ),
         },
         executor=threaded_executor(wiring.settings.run_threads),
     )
 
 
-def _of_run(wiring: Wiring) -> Iterator[Services]:
+def _of_run(wiring: Wiring, budget: ContextBudget) -> Iterator[Services]:
     """Give the services to a run; at its end the cache writes down what was used."""
     try:
-        yield wiring.services
+        yield replace(wiring.services, budget=budget)
     finally:
         wiring.cache_wiring.flush()
 

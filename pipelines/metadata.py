@@ -13,6 +13,7 @@ from dagster._core.definitions.metadata import RawMetadataValue
 
 from pipelines.previews import preview
 from reprise.agents.loop import end_of, usage_of
+from reprise.model.budget import estimated_tokens
 from reprise.model.result import StepRecord, StepResult
 from reprise.ports import ObjectStore
 
@@ -69,11 +70,37 @@ def _cache_and_costs(record: StepRecord) -> dict[str, RawMetadataValue]:
         "cached_tokens_saved": record.cached_tokens_saved,
         "cost_usd": _dollars(record.usage.cost_micros),
         "cached_cost_usd_saved": _dollars(record.cached_cost_micros_saved),
-        "prompt_chars": record.prompt_chars,
+        **_prompt(record),
         "retries": record.retries,
         "cache_hit": int(record.from_cache),
         "cache_key": record.cache_key or "none",
     }
+
+
+def _prompt(record: StepRecord) -> dict[str, RawMetadataValue]:
+    """Return how long the input was before and after the budget, and what became of each output."""
+    report = record.context_budget
+    before = record.prompt_chars if report is None else report.chars_before
+    shown: dict[str, RawMetadataValue] = {
+        "prompt_chars_before_budget": before,
+        "prompt_chars": record.prompt_chars,
+        "prompt_tokens_before_budget_estimated": estimated_tokens(before),
+        "prompt_tokens_estimated": estimated_tokens(record.prompt_chars),
+    }
+    if report is not None:
+        rows = [
+            TableRecord(
+                {
+                    "step": f"{entry.order} ({entry.label})",
+                    "in the prompt": entry.treatment.value,
+                    "chars before": entry.chars_before,
+                    "chars after": entry.chars_after,
+                }
+            )
+            for entry in report.entries
+        ]
+        shown["context_budget"] = MetadataValue.table(rows)
+    return shown
 
 
 def _dollars(micros: int | None) -> RawMetadataValue:

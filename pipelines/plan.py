@@ -223,6 +223,7 @@ def _remember(step: Step, result: StepResult, state: _State) -> None:
         type=step.type,
         status=result.status,
         body_digest=body,
+        prompt_digest=None if result.prompt_output is None else keep(result.prompt_output),
         variables=variables,
         stop_workflow=result.stop_workflow,
     )

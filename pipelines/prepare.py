@@ -4,15 +4,18 @@ Source: specification W2, W4, W6.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from pipelines.services import Services, StepContext
 from pipelines.step_run import RunCacheMode, StepRun
+from reprise.agents.messages import system_prompt
+from reprise.context.budget import ComposedInput, ModelRoom, PriorText
 from reprise.context.step_input import (
     CONFIG_FIELDS,
+    SHOWS_PROMPT,
     agent_ids,
     body_text,
     is_readable,
@@ -26,7 +29,8 @@ from reprise.errors import UnknownName
 from reprise.model.agent import AgentDefinition
 from reprise.model.conversation import PriorOutput
 from reprise.model.variables import REQUEST_VARIABLE
-from reprise.model.workflow import Step, StepType
+from reprise.model.workflow import InputMode, Step, StepType
+from reprise.tools.catalog import tool_facts
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,14 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
     agents = tuple(_substituted_agent(agent, values, run.where) for agent in agents)
     step = _substituted_step(step, values, run.where)
     by_mode = {order: prior[order] for order in mode_orders(step, workflow) if order in prior}
+    composed = _composed_input(
+        replace(run, step=step), services, by_mode, _ModelTexts(agents, request)
+    )
     context = StepContext(
         step=step,
         project_id=run.project_id,
-        resolved_input=resolved_input(step, by_mode, where=run.where),
+        resolved_input=composed.text,
+        budgeted=composed.report,
         user_request=request,
         prior=prior,
         prior_digests={order: run.history[order].body_digest for order in prior},
@@ -123,6 +131,55 @@ def _prior_outputs(
             output=services.bodies.get(run.project_id, seen.body_digest),
         )
     return prior
+
+
+@dataclass(frozen=True)
+class _ModelTexts:
+    """What a model is shown besides the prior outputs."""
+
+    agents: tuple[AgentDefinition, ...]
+    request: str
+
+    def chars_with(self, task: str) -> int:
+        """Return the characters of the longest system prompt, tools, request and task."""
+        longest = max(
+            len(system_prompt(agent)) + sum(map(len, map(str, tool_facts(agent.tool_groups))))
+            for agent in self.agents
+        )
+        return longest + len(self.request) + len(task)
+
+
+def _composed_input(
+    run: StepRun, services: Services, prior: Mapping[int, PriorOutput], shown: _ModelTexts
+) -> ComposedInput:
+    """Return a step's input text: raw outputs for code; for agents, what the budget leaves."""
+    step = run.step
+    if not SHOWS_PROMPT[step.type] or step.input_mode is InputMode.CUSTOM_MAPPED_SUBSET:
+        return ComposedInput(resolved_input(step, prior, where=run.where))
+    texts = [_prior_text(run, services, prior[order]) for order in sorted(prior)]
+    if step.input_mode is InputMode.PREVIOUS_STEP_ONLY:
+        # Often a machine's contract: it arrives whole (specification B7).
+        return ComposedInput(texts[-1].text if texts else "")
+    budget = services.budget
+    return budget.compose(texts, budget.settings_for(_model_room(run, services, shown)))
+
+
+def _prior_text(run: StepRun, services: Services, prior: PriorOutput) -> PriorText:
+    """Return an output as prompts show it: in the step's own words where it gave some."""
+    seen = run.history[prior.order]
+    if seen.prompt_digest is None:
+        return PriorText(prior.order, prior.label, body_text(prior.output), seen.body_digest)
+    words = body_text(services.bodies.get(run.project_id, seen.prompt_digest))
+    return PriorText(prior.order, prior.label, words, seen.prompt_digest)
+
+
+def _model_room(run: StepRun, services: Services, shown: _ModelTexts) -> ModelRoom | None:
+    """Return what the smallest of the step's models holds, or None when none is small."""
+    chosen = run.provider_id or services.default_provider
+    providers = {agent.inference_provider_id or chosen for agent in shown.agents}
+    contexts = [services.provider(name).context_tokens for name in sorted(providers)]
+    known = [tokens for tokens in contexts if tokens is not None]
+    return ModelRoom(min(known), shown.chars_with(run.step.prompt or "")) if known else None
 
 
 def _variables(

@@ -17,6 +17,8 @@ def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRec
     result = outcome.result
     step = run.step
     body = services.bodies.put(run.project_id, result.output)
+    shown = result.prompt_output
+    prompt = None if shown is None else services.bodies.put(run.project_id, shown)
     variables = dict(result.variables)
     digests = {name: services.bodies.put(run.project_id, v) for name, v in variables.items()}
     if result.sets_output_variable:
@@ -27,6 +29,7 @@ def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRec
         type=step.type,
         status=result.status,
         body_digest=body,
+        prompt_digest=prompt,
         variables=digests,
         stop_workflow=result.stop_workflow,
     )
@@ -65,6 +68,7 @@ def record_of(run: StepRun, outcome: StepOutcome, services: Services) -> StepRec
         retries=result.retries,
         model=result.model,
         prompt_chars=outcome.prompt_chars,
+        context_budget=outcome.budgeted,
         notes=result.notes,
         started_at=outcome.started_at,
         finished_at=outcome.finished_at,

@@ -24,6 +24,7 @@ from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.errors import Cancelled, StoreError
+from reprise.model.budget import BudgetReport
 from reprise.model.cache import Lease, Lookup
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 
@@ -47,6 +48,7 @@ def run_step(run: StepRun, services: Services) -> StepOutcome:
         result=answer.result,
         cache_key=answer.cache_key,
         prompt_chars=answer.prompt_chars,
+        budgeted=answer.budgeted,
         seconds=round(time.perf_counter() - start, 6),
         started_at=started_at,
         finished_at=services.clock(),
@@ -62,6 +64,7 @@ class _Answer:
     looked: Lookup
     cache_key: str | None = None
     prompt_chars: int = 0
+    budgeted: BudgetReport | None = None
 
 
 def _stopped(by: SeenStep) -> _Answer:
@@ -144,7 +147,8 @@ class _Attempt:
     def _given(self, result: StepResult, looked: Lookup) -> _Answer:
         identity = self._identified.identity
         key = identity.cache_key if identity is not None else None
-        return _Answer(result, looked, key, len(self._context.resolved_input))
+        context = self._context
+        return _Answer(result, looked, key, len(context.resolved_input), context.budgeted)
 
     def _execute(self) -> StepResult:
         with _folder(self._context.workdir):

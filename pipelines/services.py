@@ -18,8 +18,10 @@ from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Flights
 from reprise.context.bodies import Bodies
+from reprise.context.budget import ContextBudget
 from reprise.errors import ObjectMissing
 from reprise.model.agent import AgentDefinition, LoopLimits, ToolGroup
+from reprise.model.budget import BudgetReport
 from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
@@ -71,6 +73,8 @@ class Services:
     """Folder for work in progress, made when first asked for; each step has its own in it."""
     loop_limits: LoopLimits
     """Bounds of every agent's loop, where the agent sets none of its own."""
+    budget: ContextBudget
+    """What of the prior outputs goes into a prompt."""
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
     """Run id and run tags → the user in whose name the run works, or None."""
 
@@ -82,6 +86,9 @@ class StepContext:
     step: Step
     project_id: str
     resolved_input: str
+    """Its input text; for agents within the context budget, for code the raw outputs."""
+    budgeted: BudgetReport | None
+    """What the budget did to it; None when it changed nothing."""
     user_request: str
     prior: Mapping[int, PriorOutput]
     """Outputs of the earlier steps that it reads, by order."""
@@ -201,6 +208,9 @@ class StepContext:
             tools=tool_facts(groups),
             files=file_rows(self.files) if reads_project else None,
             history=self.prior_rows() if any(item.reads_values for item in providers) else None,
+            context_budget=None
+            if self.budgeted is None
+            else self.budgeted.settings.model_dump(mode="json"),
         )
 
     def _as_asked(self, agent: AgentDefinition) -> AgentDefinition:

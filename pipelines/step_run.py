@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from reprise.model.budget import BudgetReport
 from reprise.model.cache import Lookup
 from reprise.model.result import SeenStep, StepResult
 from reprise.model.workflow import Step, Workflow
@@ -60,6 +61,9 @@ class StepOutcome:
     result: StepResult
     cache_key: str | None
     prompt_chars: int
+    """Characters of its input, as an agent is shown it."""
+    budgeted: BudgetReport | None
+    """What the context budget did to its input."""
     seconds: float
     started_at: datetime
     finished_at: datetime

@@ -22,7 +22,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reprise.errors import SettingsInvalid
 from reprise.model.agent import LoopLimits
-from reprise.model.settings import StepCacheSettings
+from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 
 
 class _Group(BaseModel):
@@ -222,6 +222,8 @@ class Settings(BaseSettings):
     """Steps of one run that may work at the same time."""
     step_cache: StepCacheSettings = StepCacheSettings()
     """The step-result cache."""
+    context_budget: ContextBudgetSettings = ContextBudgetSettings()
+    """The prompt-context budget."""
     database: DatabaseSettings = DatabaseSettings()
     """Where the step cache's rows and leases are."""
     object_store: ObjectStoreSettings = ObjectStoreSettings()

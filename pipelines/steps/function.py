@@ -154,6 +154,8 @@ def _step_result(
     context: StepContext, config: FunctionConfig, result: FunctionResult
 ) -> StepResult:
     output, lossy = _json(config, "output", result.output)
+    shown, change = _json(config, "prompt_output", result.prompt_output)
+    lossy = lossy or change
     variables: dict[str, JsonValue] = {}
     for name, value in result.variables.items():
         if name not in config.sets:
@@ -176,6 +178,7 @@ def _step_result(
         notes.append(f"not stored for later runs: {lossy}")
     return StepResult(
         output=output,
+        prompt_output=shown,
         variables=variables,
         stop_workflow=bool(result.stop_workflow),
         sets_output_variable=bool(result.sets_output_variable),

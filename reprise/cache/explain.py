@@ -26,6 +26,7 @@ TEXT_FIELDS = frozenset(
         "agent_assigned_skills",
         "agent_output_schema",
         "agent_model_parameters",
+        "context_budget",
         "step_prompt",
         "user_request",
         "variables",

@@ -64,6 +64,9 @@ class KeyFacts(Value):
     history: tuple[tuple[str, ...], ...] | None = None
     """Prior outputs that it reads as values, not as text: order, label, digest of the output, and
     where it can see that, who gave them."""
+    context_budget: dict[str, JsonValue] | None = None
+    """The context budget's settings, where they changed what a model is shown; null elsewhere, so
+    that a step whose input fits keeps its key when they change."""
     function_fingerprint: str | None = None
     """Fingerprint of a Function step's code (reprise/cache/fingerprint.py)."""
 
@@ -98,7 +101,7 @@ def key_fields(
         step: The step, its config's variables replaced.
         facts: What else its answer depends on.
         project_id: Entries are never shared across projects.
-        resolved_input: The fully built input text.
+        resolved_input: The fully built input text, as a model is shown it.
         user_request: The request; None when the step cannot see it.
         variables: The variables that the step can see.
 
@@ -127,17 +130,7 @@ def key_fields(
         blob = getattr(step, name)
         if blob is not None:
             fields[name] = canonical_json(blob.model_dump(mode="json"))
-    if facts.agents:
-        fields |= _agent_fields(facts)
-    if facts.toolchain is not None:
-        fields["toolchain"] = canonical_json(dict(facts.toolchain))
-    if facts.files is not None:
-        fields["project_file_fingerprint"] = canonical_json([list(row) for row in facts.files])
-    if facts.history is not None:
-        fields["history_digest"] = canonical_json([list(row) for row in facts.history])
-    if facts.function_fingerprint is not None:
-        fields["function_fingerprint"] = facts.function_fingerprint
-    return fields
+    return fields | _fact_fields(facts)
 
 
 def field_digests(fields: Mapping[str, str | None]) -> dict[str, str]:
@@ -169,6 +162,21 @@ def _field_digest(name: str, value: str | None) -> str:
 def _short_digest(is_input: bool, value: str | None) -> str:
     # The same few from step to step: types, modes, tools, parameters, null.
     return text_digest(value) if is_input and value is not None else json_digest(value)
+
+
+def _fact_fields(facts: KeyFacts) -> dict[str, str | None]:
+    fields: dict[str, str | None] = _agent_fields(facts) if facts.agents else {}
+    if facts.toolchain is not None:
+        fields["toolchain"] = canonical_json(dict(facts.toolchain))
+    if facts.files is not None:
+        fields["project_file_fingerprint"] = canonical_json([list(row) for row in facts.files])
+    if facts.history is not None:
+        fields["history_digest"] = canonical_json([list(row) for row in facts.history])
+    if facts.context_budget is not None:
+        fields["context_budget"] = canonical_json(dict(facts.context_budget))
+    if facts.function_fingerprint is not None:
+        fields["function_fingerprint"] = facts.function_fingerprint
+    return fields
 
 
 def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:

@@ -32,6 +32,25 @@ CONFIG_FIELDS = (
 )
 
 
+SHOWS_PROMPT: Mapping[StepType, bool] = {
+    StepType.EXTRACT: False,
+    StepType.VIDEO_ANALYZE: False,
+    StepType.VIDEO_COMPILE: False,
+    StepType.EDIT_ROOM: True,
+    StepType.GRAPHICS_ROOM: True,
+    StepType.COLOR_GRADE_ROOM: True,
+    StepType.AGENT: True,
+    StepType.REVIEW_LOOP: True,
+    StepType.CONDITIONAL: False,
+    StepType.FOR_EACH: False,
+    StepType.PARALLEL: False,
+    StepType.FUNCTION: False,
+    StepType.SCRIPT: False,
+}
+"""Whether a step's input text is for a model. For code it is the raw outputs, whatever their
+length, and no step's own word on what prompts show (specification B6)."""
+
+
 def used_names(step: Step, agents: "tuple[AgentDefinition, ...]") -> set[str]:
     """Return the variable names that a step's prompt, config and agents use."""
     names = names_in([step.prompt or "", step.condition or ""])

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from reprise.model.base import Value
+from reprise.model.settings import ContextBudgetSettings
 
 CHARS_PER_TOKEN = 3
 """Characters that are counted for one token, where no model has counted.
@@ -46,8 +47,8 @@ class BudgetedEntry(Value):
 class BudgetReport(Value):
     """What the budget did to a prompt that did not fit."""
 
-    max_input_chars: int
-    """What it was to fit into."""
+    settings: ContextBudgetSettings
+    """The knobs, those for a small model where it has one."""
     chars_before: int = Field(ge=0)
     """Characters of all prior outputs with their headers."""
     chars_after: int = Field(ge=0)
@@ -68,7 +69,7 @@ class BudgetReport(Value):
     @property
     def is_over(self) -> bool:
         """True when it does not fit even so: the outputs that are never cut are too long alone."""
-        return self.chars_after > self.max_input_chars
+        return self.chars_after > self.settings.max_input_chars
 
 
 def estimated_tokens(chars: int) -> int:

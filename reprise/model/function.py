@@ -111,6 +111,9 @@ class FunctionResult:
 
     output: object = None
     """The step's output: a JSON value."""
+    prompt_output: object = None
+    """What the prompts of later agents show in its place: a JSON value; None shows the output. All
+    that reads outputs as values gets `output` all the same."""
     variables: Mapping[str, object] = field(default_factory=dict)
     """Variables for later steps; `function.sets` must declare the names."""
     stop_workflow: bool = False

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pydantic import Field, JsonValue
 
 from reprise.model.base import Value
+from reprise.model.budget import BudgetReport
 from reprise.model.workflow import StepType
 
 
@@ -136,6 +137,9 @@ class StepResult(Value):
     """Succeeded or skipped; a failure is raised, not returned."""
     output: JsonValue = None
     """The step's answer."""
+    prompt_output: JsonValue = None
+    """What later prompts show in its place; null shows the output. Whoever reads outputs as values
+    gets `output` all the same."""
     artifacts: tuple[Artifact, ...] = ()
     """Files that it made."""
     output_storage_key: str | None = None
@@ -175,6 +179,8 @@ class SeenStep(Value):
     """How it ended."""
     body_digest: str
     """SHA-256 of its output's canonical JSON."""
+    prompt_digest: str | None = None
+    """The same of what later prompts show in the output's place; null where that is the output."""
     variables: dict[str, str] = Field(default_factory=dict)
     """Variable name → digest of its value's canonical JSON."""
     stop_workflow: bool = False
@@ -248,7 +254,9 @@ class StepRecord(Value):
     model: str | None = None
     """The model that answered."""
     prompt_chars: int = 0
-    """Characters of its input."""
+    """Characters of its input, as an agent is shown it."""
+    context_budget: BudgetReport | None = None
+    """What the context budget did to its input; null when it changed nothing."""
     error: str | None = None
     """Why it failed: what, where, what to do."""
     ended: LoopEnd | None = None

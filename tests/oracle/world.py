@@ -22,10 +22,11 @@ from reprise.cache.lookup import StepCache
 from reprise.cache.policy import cache_verdict
 from reprise.cache.single_flight import Alone
 from reprise.context.bodies import Bodies
+from reprise.context.budget import ContextBudget
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import LoopLimits
 from reprise.model.result import CacheReason, SeenStep, StepRecord, StepReference, StepStatus
-from reprise.model.settings import StepCacheSettings
+from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 from reprise.ports import EntryStore, ModelProvider, ObjectStore
 from resources.media_kind import media_kind
 from resources.memory_entry_store import MemoryEntryStore
@@ -166,6 +167,7 @@ class World:
             functions=self.functions,
             scratch=lambda: self.folder / "scratch",
             loop_limits=LoopLimits(),
+            budget=ContextBudget(ContextBudgetSettings()),
         )
 
     def provider(self, name: str) -> ModelProvider:

@@ -33,6 +33,7 @@ FACTS = KeyFacts(
     toolchain={"ffmpeg": "9"},
     files=(("f1", "d1"),),
     history=(("1", "analyze", "d3"),),
+    context_budget={"max_input_chars": 1},
     function_fingerprint="c1",
 )
 
@@ -101,6 +102,7 @@ MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
     "toolchain": facts_with(toolchain={"ffmpeg": "8"}),
     "project_file_fingerprint": facts_with(files=(("f1", "d2"),)),
     "history_digest": facts_with(history=(("1", "analyze", "d4"),)),
+    "context_budget": facts_with(context_budget={"max_input_chars": 2}),
     "function_fingerprint": facts_with(function_fingerprint="c2"),
 }
 
@@ -176,7 +178,7 @@ def test_null_empty_absent_and_the_word_null_are_different_keys() -> None:
 
 
 def test_the_key_is_pinned() -> None:
-    assert key_of(fields()) == "3f874cc1c4e8245188b7154f4f5eb24f7313d0a485500f48b2d31547297c6134"
+    assert key_of(fields()) == "f479519b2710badbc0d99e4e4168fd295a14e55bb5360c0cb69c2c667c9a36cd"
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:
