@@ -47,7 +47,7 @@ def read_answer(text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
     """
     first: ReadAnswer | None = None
     for value in _values(text):
-        problems = _problems(value, schema)
+        problems = problems_of(value, schema)
         if not problems:
             return ReadAnswer(value)
         first = first or ReadAnswer(value, problems)
@@ -86,7 +86,8 @@ def _refuse_constant(name: str) -> JsonValue:
     raise ValueError(message)
 
 
-def _problems(value: JsonValue, schema: dict[str, JsonValue]) -> tuple[str, ...]:
+def problems_of(value: JsonValue, schema: dict[str, JsonValue]) -> tuple[str, ...]:
+    """Return why a value does not fit a schema, for the model to read; nothing when it does."""
     try:
         canonical_json(value)
     except NotCanonical as error:

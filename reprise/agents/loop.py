@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from pydantic import Field, JsonValue
 
+from reprise.agents.answer_mending import within_bounds
 from reprise.agents.answer_schema import answer_schema
-from reprise.agents.answers import ReadAnswer, read_answer
+from reprise.agents.answers import ReadAnswer, problems_of, read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.context_room import ContextRoom
 from reprise.agents.history import repaired, thinned
@@ -202,16 +203,20 @@ class _Loop:
             repair = repair_messages(reply.text, read.problems)
 
     def _read(self, text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
-        """Return the answer; after the last correction, ids that do not exist are put up with."""
+        """Return the answer; after the last correction, what can be put up with is.
+
+        A value goes back to its bounds, and an id may be one that does not exist: whoever reads ids
+        leaves out those that they do not know.
+        """
         read = read_answer(text, schema)
         own = self._task.agent.output_schema
-        last = self._repairs >= self._limits.repairs_max
-        if not read.problems or own is None or not last:
+        if not read.problems or own is None or self._repairs < self._limits.repairs_max:
             return read
-        loose = read_answer(text, own)
-        if not loose.problems:
-            self._note(f"the answer names what does not exist ({read.problems[0]})")
-        return loose
+        mended = within_bounds(read.value, own)
+        if problems_of(mended, own):
+            return read
+        self._note(f"the answer was taken as it is, mended: {read.problems[0]}")
+        return ReadAnswer(mended)
 
     def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
         if self._repairs:

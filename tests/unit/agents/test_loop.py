@@ -194,7 +194,15 @@ def test_an_id_that_stays_wrong_is_taken_with_a_note() -> None:
     answer = run_agent(naming_task(), provider, cancelled=never)
     assert answer.output == {"sentence": "v7.t001"}
     assert answer.turns == 3
-    assert "names what does not exist ($.sentence: 'v7.t001' is not one of" in answer.notes[0]
+    assert "taken as it is, mended: $.sentence: 'v7.t001' is not one of" in answer.notes[0]
+
+
+def test_an_answer_that_stays_beyond_its_bounds_is_taken_within_them() -> None:
+    provider = ScriptedProvider(['{"title": "A very long title"}'] * 3)
+    answer = run_agent(task(), provider, cancelled=never)
+    assert answer.output == {"title": "A very lon"}
+    assert answer.turns == 3
+    assert "mended: $.title: 'A very long title' is too long" in answer.notes[0]
 
 
 def test_an_answer_that_is_wrong_in_more_than_its_ids_fails() -> None:
