@@ -30,6 +30,7 @@ LEFT_OUT = {
     "docs/guide/first-film.md: bin/demo",
     "docs/guide/first-film.md: reprise run quick-win-promo holiday --cache refresh",
     "docs/guide/first-film.md: reprise ui",
+    "docs/operations/inference-api.md: reprise api --port 8420",
     "docs/guide/use-a-model.md: read -rs REPRISE_PROVIDERS__LOCAL__API_KEY && export "
     "REPRISE_PROVIDERS__LOCAL__API_KEY",
 }
@@ -109,7 +110,14 @@ def test_a_reader_writes_a_workflow_and_lets_a_model_answer(reader: Reader) -> N
     assert "120 tokens saved" in printed
 
 
-@pytest.mark.parametrize("name", ["docs/operations/run-it.md", "docs/reference/settings.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "docs/operations/inference-api.md",
+        "docs/operations/run-it.md",
+        "docs/reference/settings.md",
+    ],
+)
 def test_the_commands_of_a_page_run(name: str, reader: Reader) -> None:
     reader.environment["PATH"] = f"{reader.clone / '.venv/bin'}:{reader.environment['PATH']}"
     reader.follow(ROOT / name)
@@ -121,6 +129,7 @@ def test_every_page_with_commands_is_followed_by_a_test() -> None:
         "docs/guide/first-film.md",
         "docs/guide/write-a-workflow.md",
         "docs/guide/use-a-model.md",
+        "docs/operations/inference-api.md",
         "docs/operations/run-it.md",
         "docs/reference/settings.md",
     }
