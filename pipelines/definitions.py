@@ -13,9 +13,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import dagster as dg
 
@@ -25,12 +24,12 @@ from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
 from pipelines.ingest import Ingest
+from pipelines.provider_wiring import configured_provider
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
 from pipelines.sweep import sweep_job, sweep_schedule
-from reprise.agents.prices import ModelPrice, PriceOf
 from reprise.cache.lookup import StepCache
 from reprise.context.bodies import Bodies
 from reprise.context.budget import ContextBudget, DigestMemo
@@ -56,14 +55,11 @@ from resources.film_renderer import FfmpegFilmRenderer
 from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
 from resources.media_kind import media_kind
-from resources.openai_provider import OpenAICompatibleProvider
 from resources.payload_offload import PayloadOffload
-from resources.price_list import load_price_list
 from resources.python_functions import PythonFunctions, function_folders
 from resources.s3_object_store import S3ObjectStore
 from resources.scratch_folder import ScratchFolder
-from resources.scripted_provider import ScriptedProvider
-from resources.settings import ProviderSettings, Settings, load_settings, workflows_path
+from resources.settings import Settings, load_settings, workflows_path
 from resources.speech_model import SpeechModelLocator
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_project_index import SqliteProjectIndex
@@ -273,48 +269,7 @@ class Wiring:
                 f" REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL and …__MODEL"
             )
             raise UnknownName(message)
-        return _configured_provider(provider_id, chosen)
-
-
-def _configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
-    prefix = f"REPRISE_PROVIDERS__{provider_id.upper()}"
-    if chosen.kind == "scripted":
-        if chosen.script is None:
-            message = f"provider {provider_id!r}: set {prefix}__SCRIPT to a JSON file"
-            raise UnknownName(message)
-        return ScriptedProvider.from_file(
-            provider_id, chosen.script, context_tokens=chosen.context_tokens
-        )
-    if chosen.base_url is None:
-        message = (
-            f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL"
-        )
-        raise UnknownName(message)
-    return OpenAICompatibleProvider(
-        provider_id,
-        base_url=chosen.base_url,
-        api_key=chosen.api_key.get_secret_value() if chosen.api_key is not None else None,
-        model=chosen.model,
-        context_tokens=chosen.context_tokens,
-        structured_output=chosen.structured_output,
-        native_tools=chosen.native_tools,
-        timeout_seconds=chosen.timeout_seconds,
-        price_of=_price_of(chosen, chosen.base_url),
-    )
-
-
-def _price_of(chosen: ProviderSettings, base_url: str) -> PriceOf:
-    """Return an endpoint's prices: those of the settings, else the shipped list's."""
-    if chosen.price_input is not None and chosen.price_output is not None:
-        price = ModelPrice(
-            input=chosen.price_input,
-            output=chosen.price_output,
-            cache_read=chosen.price_cache_read,
-            cache_write=chosen.price_cache_write,
-        )
-        return lambda _model: price
-    host = urlsplit(base_url).hostname or ""
-    return partial(load_price_list().price_of, host)
+        return configured_provider(provider_id, chosen)
 
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:

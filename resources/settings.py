@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from reprise.errors import SettingsInvalid
 from reprise.model.agent import LoopLimits
 from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
+from resources.provider_settings import ProviderSettings
 
 
 class _Group(BaseModel):
@@ -78,45 +79,6 @@ class SpeechSettings(_Group):
     package."""
     cpu_threads: int = Field(default=2, ge=1, le=64)
     """Threads of one recognition."""
-
-
-class ProviderSettings(_Group):
-    """One model provider. Environment: `REPRISE_PROVIDERS__<ID>__…`."""
-
-    kind: Literal["openai_compatible", "scripted"] = "openai_compatible"
-    """Adapter."""
-    base_url: str | None = None
-    """Endpoint, such as `http://127.0.0.1:8080/v1`."""
-    api_key: SecretStr | None = None
-    """Key; never logged, never part of a cache key."""
-    model: str = ""
-    """Model that answers when an agent names none."""
-    context_tokens: int | None = Field(default=None, gt=0)
-    """The model's context, where it is small."""
-    structured_output: bool = True
-    """The endpoint takes `response_format: json_schema`."""
-    native_tools: bool = True
-    """The endpoint calls tools reliably."""
-    timeout_seconds: float = Field(default=300.0, gt=0)
-    """Total deadline of one call."""
-    price_input: float | None = Field(default=None, ge=0)
-    """Dollars per million input tokens, for all its models; null takes the shipped price list. 0
-    where a call costs nothing."""
-    price_output: float | None = Field(default=None, ge=0)
-    """Dollars per million output tokens; goes with `price_input`."""
-    price_cache_read: float | None = Field(default=None, ge=0)
-    """Dollars per million tokens read from the prefix cache; null takes `price_input`."""
-    price_cache_write: float | None = Field(default=None, ge=0)
-    """Dollars per million tokens written to the prefix cache; null takes `price_input`."""
-    script: Path | None = None
-    """Answers of a scripted provider: a JSON file."""
-
-    @model_validator(mode="after")
-    def _has_both_prices(self) -> Self:
-        if (self.price_input is None) != (self.price_output is None):
-            message = "set both price_input and price_output, or neither"
-            raise ValueError(message)
-        return self
 
 
 SIGNING_KEY_BYTES_MIN = 32

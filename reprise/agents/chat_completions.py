@@ -1,14 +1,15 @@
-"""OpenAI's chat-completions protocol as data: JSON to replies.
+"""OpenAI's chat-completions protocol as data: JSON and chunks of a stream to replies.
 
 The requests are in `reprise.agents.chat_requests`.
 
 Source: specification A4; research/agents.md section 5.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
+from reprise.agents.json_parts import count, items, part, text
 from reprise.model.conversation import ModelReply, ToolCall
 from reprise.model.result import Usage
 
@@ -29,50 +30,85 @@ def reply_of(answer: JsonValue, *, model: str) -> ModelReply | None:
         answer: The endpoint's JSON.
         model: The model that was asked, where the answer names none.
     """
-    choice = _first(_part(answer, "choices"))
-    message = _part(choice, "message")
+    choices = items(part(answer, "choices"))
+    choice = choices[0] if choices else None
+    message = part(choice, "message")
     if not isinstance(message, dict):
         return None
-    said = _part(choice, "finish_reason")
-    finish = FINISH_REASONS.get(said, "other") if isinstance(said, str) else "other"
-    if isinstance(message.get("refusal"), str) and message["refusal"]:
+    finish = FINISH_REASONS.get(text(part(choice, "finish_reason")), "other")
+    if text(message.get("refusal")):
         finish = "content_filter"
-    named = _part(answer, "model")
     return ModelReply(
-        text=_text(message.get("content")),
+        text=_content(message.get("content")),
         tool_calls=_tool_calls(message.get("tool_calls")),
         finish_reason=finish,
-        usage=_usage(_part(answer, "usage")),
-        model=named if isinstance(named, str) and named else model,
+        usage=_usage(part(answer, "usage")),
+        model=text(part(answer, "model")) or model,
     )
 
 
-def _part(value: JsonValue, name: str) -> JsonValue:
-    return value.get(name) if isinstance(value, dict) else None
+def assembled(chunks: Iterable[JsonValue]) -> tuple[JsonValue, bool]:
+    """Return the answer that a stream's chunks make, and whether it is whole.
+
+    The arguments of a tool arrive in pieces of JSON, which are joined and not parsed.
+    """
+    answer: dict[str, JsonValue] = {}
+    texts: dict[str, str] = {}
+    calls: dict[int, dict[str, str]] = {}
+    finish: JsonValue = None
+    for chunk in chunks:
+        for name in ("model", "usage"):
+            if part(chunk, name) is not None:
+                answer[name] = part(chunk, name)
+        choices = items(part(chunk, "choices"))
+        choice = choices[0] if choices else None
+        finish = part(choice, "finish_reason") or finish
+        delta = part(choice, "delta")
+        for name in ("content", "refusal"):
+            if piece := text(part(delta, name)):
+                texts[name] = texts.get(name, "") + piece
+        for item in items(part(delta, "tool_calls")):
+            _grow(calls.setdefault(count(item, "index"), {}), item)
+    message: dict[str, JsonValue] = {
+        **texts,
+        "tool_calls": [
+            {
+                "id": call.get("id", ""),
+                "function": {"name": call["name"], "arguments": call.get("arguments", "")},
+            }
+            for _, call in sorted(calls.items())
+            if "name" in call
+        ],
+    }
+    answer["choices"] = [{"message": message, "finish_reason": finish}]
+    return answer, finish is not None
 
 
-def _first(value: JsonValue) -> JsonValue:
-    return value[0] if isinstance(value, list) and value else None
+def _grow(call: dict[str, str], piece: JsonValue) -> None:
+    function = part(piece, "function")
+    if given := text(part(piece, "id")):
+        call["id"] = given
+    if name := text(part(function, "name")):
+        call["name"] = name
+    call["arguments"] = call.get("arguments", "") + text(part(function, "arguments"))
 
 
-def _text(content: JsonValue) -> str:
+def _content(content: JsonValue) -> str:
     """Return a message's text; some servers give it in parts."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    return "".join(text for part in parts if isinstance(text := _part(part, "text"), str))
+    return "".join(text(part(piece, "text")) for piece in items(content))
 
 
 def _tool_calls(value: JsonValue) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
-    for number, item in enumerate(value if isinstance(value, list) else [], start=1):
-        function = _part(item, "function")
-        name, arguments = _part(function, "name"), _part(function, "arguments")
-        given = _part(item, "id")
+    for number, item in enumerate(items(value), start=1):
+        function = part(item, "function")
+        name, arguments = part(function, "name"), part(function, "arguments")
         if isinstance(name, str):
             calls.append(
                 ToolCall(
-                    id=given if isinstance(given, str) and given else f"call_{number}",
+                    id=text(part(item, "id")) or f"call_{number}",
                     name=name,
                     arguments=arguments if isinstance(arguments, str) else "{}",
                 )
@@ -82,22 +118,17 @@ def _tool_calls(value: JsonValue) -> tuple[ToolCall, ...]:
 
 def _usage(value: JsonValue) -> Usage:
     """Return usage in the normal form: here the prompt's tokens include cached ones."""
-    prompt = _count(value, "prompt_tokens")
-    details = _part(value, "prompt_tokens_details")
-    cached = min(prompt, _count(details, "cached_tokens"))
-    written = min(prompt - cached, _count(details, "cache_write_tokens"))
+    prompt = count(value, "prompt_tokens")
+    details = part(value, "prompt_tokens_details")
+    cached = min(prompt, count(details, "cached_tokens"))
+    written = min(prompt - cached, count(details, "cache_write_tokens"))
     return Usage(
         input_uncached=prompt - cached - written,
         cache_read=cached,
         cache_write=written,
-        output=_count(value, "completion_tokens"),
-        reasoning=_count(_part(value, "completion_tokens_details"), "reasoning_tokens"),
+        output=count(value, "completion_tokens"),
+        reasoning=count(part(value, "completion_tokens_details"), "reasoning_tokens"),
         calls=1,
         # Whoever knows the endpoint's prices fills it in.
         cost_micros=None,
     )
-
-
-def _count(value: JsonValue, name: str) -> int:
-    number = _part(value, name)
-    return max(0, int(number)) if isinstance(number, int | float) else 0

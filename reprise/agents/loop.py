@@ -352,7 +352,7 @@ class _Loop:
         spent = self.usage.cost_micros
         if spent is None:
             message = (
-                f"a bound of ${usd_max:g} is set (cost_usd_max), and what the model costs is "
+                f"a bound of ${usd_max:g} is set (cost_usd_max), and what the calls cost is "
                 "unknown; set the provider's `price_input` and `price_output`, or take the bound "
                 "away"
             )

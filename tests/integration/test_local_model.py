@@ -14,6 +14,7 @@ from reprise.agents.loop import AgentTask, run_agent
 from reprise.errors import ProviderError
 from reprise.model.agent import AgentDefinition, ModelParameters
 from reprise.model.conversation import Message, ModelRequest
+from resources.model_transport import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from tests.child_process import start_python
 from tests.local_model import LocalModel, local_model
@@ -38,11 +39,9 @@ def llama(llama_server: LocalModel) -> Iterator[LocalModel]:
 @pytest.fixture
 def provider(llama: LocalModel) -> Iterator[OpenAICompatibleProvider]:
     provider = OpenAICompatibleProvider(
-        "local",
-        base_url=llama.base_url,
+        Endpoint("local", llama.base_url, timeout_seconds=120),
         model=llama.model,
         context_tokens=llama.context_tokens,
-        timeout_seconds=120,
     )
     yield provider
     provider.close()
@@ -122,7 +121,7 @@ def test_a_prompt_beyond_the_context_is_refused_for_good(
 
 def test_a_server_that_hangs_or_crashes_is_told_with_its_log(tmp_path: Path) -> None:
     with local_model(tmp_path, context_tokens=512) as server:
-        provider = OpenAICompatibleProvider("hung", base_url=server.base_url)
+        provider = OpenAICompatibleProvider(Endpoint("hung", server.base_url))
         os.kill(server.process.pid, signal.SIGSTOP)
         hung = request("Hi", timeout_seconds=0.5)
         with pytest.raises(ProviderError, match="no answer") as caught, server.watched():

@@ -12,6 +12,7 @@ from reprise.model.conversation import AgentInputs, ModelRequest, PriorOutput
 from reprise.model.result import Usage
 from resources.definition_files import load_definitions
 from resources.heuristic_provider import HeuristicProvider
+from resources.model_transport import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.scripted_provider import ScriptedProvider
 from tests.analyses import talk
@@ -67,7 +68,7 @@ def test_a_provider_tells_its_models_context() -> None:
     assert HeuristicProvider().context_tokens is None
     assert ScriptedProvider([]).context_tokens is None
     assert ScriptedProvider([], context_tokens=2048).context_tokens == 2048
-    small = OpenAICompatibleProvider("x", base_url="http://127.0.0.1:9/v1", context_tokens=2048)
+    small = OpenAICompatibleProvider(Endpoint("x", "http://127.0.0.1:9/v1"), context_tokens=2048)
     assert small.context_tokens == 2048
 
 

@@ -2,12 +2,10 @@
 
 import json
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -19,95 +17,26 @@ from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
 from reprise.model.result import Usage
 from reprise.tools.catalog import tool_schemas
+from resources.model_transport import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
+from tests.model_endpoint import Asked, EndpointServer, completion, endpoint_server
 
 KEY = "sk-test-0123456789"
-Responder = Callable[["Endpoint", dict[str, Any]], None]
-
-
-class Endpoint(BaseHTTPRequestHandler):
-    """Answers each POST by the server's responder and keeps what was asked."""
-
-    server: "EndpointServer"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.asked.append((self.path, headers, body))
-        self.server.responder(self, body)
-
-    def answer(
-        self, body: JsonValue, *, status: int = 200, headers: dict[str, str] | None = None
-    ) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class EndpointServer(ThreadingHTTPServer):
-    """A server whose responder a test sets."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Endpoint)
-        self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.responder: Responder = lambda endpoint, _: endpoint.answer(completion("hello"))
-        self.release = threading.Event()
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
 
 @pytest.fixture
 def server() -> Iterator[EndpointServer]:
-    server = EndpointServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield server
-    server.release.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with endpoint_server() as server:
+        yield server
 
 
 @pytest.fixture
 def provider(server: EndpointServer) -> Iterator[OpenAICompatibleProvider]:
     provider = OpenAICompatibleProvider(
-        "local", base_url=server.base_url, api_key=KEY, model="tiny-1", timeout_seconds=10
+        Endpoint("local", server.base_url, KEY, timeout_seconds=10), model="tiny-1"
     )
     yield provider
     provider.close()
-
-
-def completion(
-    text: str | None, *, finish: str = "stop", tool_calls: list[JsonValue] | None = None
-) -> JsonValue:
-    message: dict[str, JsonValue] = {"role": "assistant", "content": text}
-    if tool_calls:
-        message["tool_calls"] = tool_calls
-    return {
-        "id": "c1",
-        "object": "chat.completion",
-        "model": "tiny-1-2026",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": 100,
-            "completion_tokens": 20,
-            "total_tokens": 120,
-            "prompt_tokens_details": {"cached_tokens": 60},
-            "completion_tokens_details": {"reasoning_tokens": 5},
-        },
-    }
 
 
 def agent(**changes: Any) -> AgentDefinition:
@@ -178,7 +107,7 @@ def test_a_schema_is_sent_as_response_format_unless_switched_off(server: Endpoin
     named = request(agent=agent(output_schema_name="thing"), output_schema=schema)
     for structured in (True, False):
         provider = OpenAICompatibleProvider(
-            "local", base_url=server.base_url, structured_output=structured
+            Endpoint("local", server.base_url), structured_output=structured
         )
         provider.complete(named, cancelled=never)
         provider.close()
@@ -197,7 +126,7 @@ def test_nothing_of_openais_environment_is_used(
     monkeypatch.setenv("OPENAI_ORG_ID", "org-from-the-environment")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-from-the-environment")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
-    provider = OpenAICompatibleProvider("local", base_url=server.base_url)
+    provider = OpenAICompatibleProvider(Endpoint("local", server.base_url))
     provider.complete(request(), cancelled=never)
     provider.close()
     headers = server.asked[0][1]
@@ -214,7 +143,7 @@ def test_tool_calls_go_there_and_back(
         "function": {"name": "read_project_file", "arguments": '{"name": "brief.md"}'},
     }
 
-    def respond(endpoint: Endpoint, body: dict[str, Any]) -> None:
+    def respond(endpoint: Asked, body: dict[str, Any]) -> None:
         last = body["messages"][-1]
         if last["role"] == "tool":
             endpoint.answer(completion("it says: " + json.loads(last["content"])["text"]))
@@ -239,7 +168,7 @@ def test_tool_calls_go_there_and_back(
 def test_an_endpoint_without_tools_is_offered_none_and_the_log_says_so(
     server: EndpointServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    provider = OpenAICompatibleProvider("local", base_url=server.base_url, native_tools=False)
+    provider = OpenAICompatibleProvider(Endpoint("local", server.base_url), native_tools=False)
     with caplog.at_level(logging.WARNING):
         provider.complete(request(tools=tool_schemas([ToolGroup.PROJECT_READ])), cancelled=never)
     provider.close()
@@ -304,7 +233,7 @@ def test_retry_after_is_read_in_all_its_forms(
 def test_the_loop_tries_again_after_a_429_and_counts_it(
     server: EndpointServer, provider: OpenAICompatibleProvider
 ) -> None:
-    def respond(endpoint: Endpoint, _: dict[str, Any]) -> None:
+    def respond(endpoint: Asked, _: dict[str, Any]) -> None:
         if len(server.asked) == 1:
             endpoint.answer({}, status=429, headers={"Retry-After": "0"})
         else:
@@ -332,7 +261,7 @@ def test_the_key_is_in_no_error_and_no_identity(
 
 def test_credentials_in_the_address_are_not_in_the_identity() -> None:
     def endpoint(url: str) -> str:
-        return OpenAICompatibleProvider("x", base_url=url).identity().endpoint
+        return OpenAICompatibleProvider(Endpoint("x", url)).identity().endpoint
 
     assert endpoint("https://me:secret@host.example:8443/v1") == "https://host.example:8443/v1"
     one, other = endpoint("https://host.example/v1?k=s1"), endpoint("https://host.example/v1?k=s2")
@@ -364,7 +293,7 @@ def test_a_stopped_run_gives_the_call_up_at_once(
 
 
 def test_no_endpoint_at_all_is_transient_and_says_what_to_check() -> None:
-    provider = OpenAICompatibleProvider("gone", base_url="http://127.0.0.1:9/v1")
+    provider = OpenAICompatibleProvider(Endpoint("gone", "http://127.0.0.1:9/v1"))
     with pytest.raises(ProviderError, match="'gone': no connection to http") as e:
         provider.complete(request(), cancelled=never)
     provider.close()

@@ -354,7 +354,7 @@ def test_the_loop_ends_once_its_money_is_spent() -> None:
 def test_a_bound_on_money_needs_a_price() -> None:
     reader = agent(tool_groups=["ProjectRead"])
     bounds = LoopLimits(cost_usd_max=0.1)
-    with pytest.raises(LimitReached, match="what the model costs is unknown") as caught:
+    with pytest.raises(LimitReached, match="what the calls cost is unknown") as caught:
         run_agent(
             task(agent=reader, limits=bounds),
             ScriptedProvider([costing(None)] * 2),

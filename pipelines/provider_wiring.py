@@ -1,0 +1,84 @@
+"""Model providers as the settings describe them."""
+
+from functools import partial
+from typing import TypeVar
+
+from reprise.agents.prices import ModelPrice, PriceOf
+from reprise.errors import UnknownName
+from reprise.ports import ModelProvider
+from resources.anthropic_provider import BASE_URL, AnthropicProvider
+from resources.model_transport import Endpoint
+from resources.openai_provider import OpenAICompatibleProvider
+from resources.price_list import load_price_list
+from resources.provider_settings import ProviderSettings
+from resources.scripted_provider import ScriptedProvider
+
+Setting = TypeVar("Setting")
+
+
+def configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
+    """Return the provider that the settings describe.
+
+    Raises:
+        UnknownName: They lack something that it needs; names the variable.
+    """
+    match chosen.kind:
+        case "scripted":
+            script = _given(chosen.script, provider_id, "SCRIPT", "to a JSON file")
+            return ScriptedProvider.from_file(
+                provider_id, script, context_tokens=chosen.context_tokens
+            )
+        case "anthropic":
+            endpoint = _endpoint(provider_id, chosen, chosen.base_url or BASE_URL)
+            return AnthropicProvider(
+                endpoint,
+                model=_given(chosen.model, provider_id, "MODEL", "to a model's name"),
+                structured_output=chosen.structured_output,
+                context_tokens=chosen.context_tokens,
+                prefix_cache=chosen.prefix_cache,
+                price_of=_price_of(chosen, endpoint),
+            )
+        case "openai_compatible":
+            base_url = _given(chosen.base_url, provider_id, "BASE_URL", "to the endpoint's address")
+            endpoint = _endpoint(provider_id, chosen, base_url)
+            return OpenAICompatibleProvider(
+                endpoint,
+                model=chosen.model,
+                structured_output=chosen.structured_output,
+                native_tools=chosen.native_tools,
+                context_tokens=chosen.context_tokens,
+                price_of=_price_of(chosen, endpoint),
+            )
+
+
+def _given(value: Setting | None, provider_id: str, name: str, what: str) -> Setting:
+    if not value:
+        message = (
+            f"provider {provider_id!r}: set REPRISE_PROVIDERS__{provider_id.upper()}__{name} {what}"
+        )
+        raise UnknownName(message)
+    return value
+
+
+def _endpoint(provider_id: str, chosen: ProviderSettings, base_url: str) -> Endpoint:
+    return Endpoint(
+        provider_id=provider_id,
+        base_url=base_url,
+        api_key=chosen.api_key.get_secret_value() if chosen.api_key is not None else None,
+        timeout_seconds=chosen.timeout_seconds,
+        stream=chosen.stream,
+        idle_seconds=chosen.idle_seconds,
+    )
+
+
+def _price_of(chosen: ProviderSettings, endpoint: Endpoint) -> PriceOf:
+    """Return an endpoint's prices: those of the settings, else the shipped list's."""
+    if chosen.price_input is not None and chosen.price_output is not None:
+        price = ModelPrice(
+            input=chosen.price_input,
+            output=chosen.price_output,
+            cache_read=chosen.price_cache_read,
+            cache_write=chosen.price_cache_write,
+        )
+        return lambda _model: price
+    return partial(load_price_list().price_of, endpoint.host)

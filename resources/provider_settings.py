@@ -1,0 +1,53 @@
+"""The knobs of a model provider."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+class ProviderSettings(BaseModel):
+    """One model provider. Environment: `REPRISE_PROVIDERS__<ID>__…`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kind: Literal["openai_compatible", "anthropic", "scripted"] = "openai_compatible"
+    """Protocol that the endpoint speaks, or answers from a script."""
+    base_url: str | None = None
+    """Endpoint, such as `http://127.0.0.1:8080/v1`; null is Anthropic's own, for its protocol."""
+    api_key: SecretStr | None = None
+    """Key; never logged, never part of a cache key."""
+    model: str = ""
+    """Model that answers when an agent names none."""
+    context_tokens: int | None = Field(default=None, gt=0)
+    """The model's context, where it is small."""
+    structured_output: bool = True
+    """The endpoint takes a JSON Schema as the format of an answer."""
+    native_tools: bool = True
+    """The endpoint calls tools reliably."""
+    timeout_seconds: float = Field(default=300.0, gt=0)
+    """Total deadline of one call."""
+    stream: bool = False
+    """Ask for answers as a stream: an endpoint that died is noticed after `idle_seconds`."""
+    idle_seconds: float = Field(default=60.0, gt=0)
+    """Longest silence of a stream."""
+    prefix_cache: bool = True
+    """Ask Anthropic to keep prompts in its prefix cache."""
+    price_input: float | None = Field(default=None, ge=0)
+    """Dollars per million input tokens, for all its models; null takes the shipped price list. 0
+    where a call costs nothing."""
+    price_output: float | None = Field(default=None, ge=0)
+    """Dollars per million output tokens; goes with `price_input`."""
+    price_cache_read: float | None = Field(default=None, ge=0)
+    """Dollars per million tokens read from the prefix cache; null takes `price_input`."""
+    price_cache_write: float | None = Field(default=None, ge=0)
+    """Dollars per million tokens written to the prefix cache; null takes `price_input`."""
+    script: Path | None = None
+    """Answers of a scripted provider: a JSON file."""
+
+    @model_validator(mode="after")
+    def _has_both_prices(self) -> Self:
+        if (self.price_input is None) != (self.price_output is None):
+            message = "set both price_input and price_output, or neither"
+            raise ValueError(message)
+        return self
