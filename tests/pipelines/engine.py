@@ -24,7 +24,7 @@ from reprise.model.result import StepRecord, Usage
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import Cancelled
 from resources.scripted_provider import ScriptedProvider
-from resources.settings import Settings
+from resources.settings import InferenceApiSettings, Settings
 
 
 @dataclass
@@ -71,6 +71,7 @@ class Engine:
         """Answers in place of the rule, where there is one."""
         self.failures: list[str] = []
         self.step_cache = StepCacheSettings()
+        self.inference_api = InferenceApiSettings()
         self.store: object | None = None
         self.wiring = self.fresh()
 
@@ -81,6 +82,7 @@ class Engine:
             workflows_dir=self.workflows,
             provider="rule",
             step_cache=self.step_cache,
+            inference_api=self.inference_api,
         )
         wiring = Wiring(settings, store=self.store)
         wiring.use_provider("rule", self.scripted or self.rule)

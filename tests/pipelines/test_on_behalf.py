@@ -1,0 +1,184 @@
+"""Runs of many people at once in one process: each asks the Inference API in its own name.
+
+The engine, the client and the server are the real ones; the server notes who asked for what.
+"""
+
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from pydantic import SecretStr
+
+from apps.api_server import Access, InferenceApiServer
+from reprise.model.conversation import ModelReply, ModelRequest
+from reprise.model.execution import current_execution
+from reprise.model.search import SearchAnswer
+from reprise.model.user import User
+from reprise.ports import Cancelled
+from resources.settings import InferenceApiSettings
+from tests.inference_api_server import KEY, Call, recording, served
+from tests.pipelines.engine import Engine, RuleProvider
+
+PEOPLE = ("ann", "ben", "zoe")
+AGENTS = ("first", "second", "third")
+MEETING_SECONDS = 120.0
+
+
+class SearchingProvider(RuleProvider):
+    """Answers like its base, after it searched the project that its document names."""
+
+    def __init__(self, engine: Engine, meeting: threading.Barrier | None = None) -> None:
+        super().__init__()
+        self.engine = engine
+        self.meeting = meeting
+        self.found: list[SearchAnswer] = []
+
+    def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
+        project = request.inputs.user_request
+        if self.meeting is not None:
+            self.meeting.wait()
+        self.found.append(self.engine.wiring.search.search(project, "harbour", limit=1))
+        return super().complete(request, cancelled=cancelled)
+
+
+class Office:
+    """An engine with people, a project of each of theirs, and the Inference API before it."""
+
+    def __init__(self, root: Path) -> None:
+        self.engine = Engine(root)
+        self.calls: list[Call] = []
+        self.engine.agents_workflow({name: [] for name in AGENTS})
+        wiring = self.engine.wiring
+        for person in PEOPLE:
+            wiring.behalf.users.add_user(User(id=person, email=f"{person}@example.org"))
+
+    def open(self, url: str) -> None:
+        """Let the engine ask there."""
+        self.engine.inference_api = InferenceApiSettings(url=url, signing_key=SecretStr(KEY))
+
+    def app(self) -> InferenceApiServer:
+        """Return the server over the engine's own stores."""
+        self.engine.inference_api = InferenceApiSettings(signing_key=SecretStr(KEY))
+        wiring = self.engine.fresh()
+        access = Access(wiring.behalf.tokens, wiring.behalf.users, wiring.projects)
+        return InferenceApiServer(access, wiring.index)
+
+    def projects(self, each: int) -> dict[str, str]:
+        """Make so many projects for each person; return project → owner."""
+        owners = {}
+        for person in PEOPLE:
+            for number in range(each):
+                name = f"{person}s-{number}"
+                self.engine.project(name)
+                self.engine.wiring.projects.set_owner(name, person)
+                owners[name] = person
+        return owners
+
+    def run(
+        self, job: dg.JobDefinition, project: str, person: str | None, cache: str = "use"
+    ) -> dg.DagsterRun:
+        """Run the workflow on a project in a person's name; its request is the project's name."""
+        behalf = self.engine.wiring.behalf
+        user = None if person is None else behalf.users.user(person)
+        run_id = str(uuid.uuid4())
+        run = self.engine.instance.create_run_for_job(
+            job,
+            run_id=run_id,
+            tags={
+                "dagster/partition": project,
+                "reprise/cache": cache,
+                **behalf.initiator_tags(user, run_id),
+            },
+            run_config={
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                "ops": {"w__request": {"config": {"user_request": project}}},
+            },
+        )
+        return self.engine.execute(job, run)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    made = Office(tmp_path / "engine")
+    made.engine.instance.dispose()
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        served(recording(made.app().app(), made.calls)) as url,
+    ):
+        made.engine.instance = instance
+        made.open(url)
+        yield made
+
+
+def test_runs_at_once_ask_each_in_the_name_of_its_own_initiator(office: Office) -> None:
+    owners = office.projects(each=2)
+    engine = office.engine
+    engine.rule = SearchingProvider(engine, threading.Barrier(6, timeout=MEETING_SECONDS))
+    job = engine.job()
+    with ThreadPoolExecutor(len(owners)) as pool:
+        futures = {name: pool.submit(office.run, job, name, who) for name, who in owners.items()}
+        runs = {name: future.result() for name, future in futures.items()}
+    assert {run.status for run in runs.values()} == {dg.DagsterRunStatus.SUCCESS}, engine.failures
+    assert len(office.calls) == len(owners) * len(AGENTS)
+    for call in office.calls:
+        project = call.path.split("/")[4]
+        assert call.claims["sub"] == owners[project]
+        assert call.claims["email"] == f"{owners[project]}@example.org"
+        assert call.claims["executionId"] == runs[project].run_id
+    assert current_execution() is None
+
+
+def test_the_initiator_is_known_in_the_in_process_executor(office: Office) -> None:
+    office.projects(each=1)
+    engine = office.engine
+    engine.rule = SearchingProvider(engine)
+    job = engine.job()
+    ann = engine.wiring.behalf.users.user("ann")
+    run_id = str(uuid.uuid4())
+    done = job.execute_in_process(
+        instance=engine.instance,
+        partition_key="anns-0",
+        run_id=run_id,
+        tags=engine.wiring.behalf.initiator_tags(ann, run_id),
+        run_config={"ops": {"w__request": {"config": {"user_request": "anns-0"}}}},
+    )
+    assert done.success
+    assert {call.claims["sub"] for call in office.calls} == {"ann"}
+    assert {call.claims["executionId"] for call in office.calls} == {run_id}
+    assert current_execution() is None
+
+
+def test_a_run_in_nobodys_name_fails_with_the_reason_and_is_not_tried_again(
+    office: Office,
+) -> None:
+    office.projects(each=1)
+    office.engine.agents_workflow({"first": []})
+    office.engine.rule = SearchingProvider(office.engine)
+    run = office.run(office.engine.job(), "anns-0", None)
+    assert run.status is dg.DagsterRunStatus.FAILURE
+    error = str(office.engine.records(run)["first"].error)
+    assert "answered 401: this run works in nobody's name; set REPRISE_INFERENCE_API__USER" in error
+    assert [call.authorization for call in office.calls] == [None]
+
+
+def test_a_refusal_is_never_kept_for_another_user(office: Office) -> None:
+    office.projects(each=1)
+    engine = office.engine
+    engine.agents_workflow({"first": []})
+    engine.rule = SearchingProvider(engine)
+    refused = office.run(engine.job(), "anns-0", "ben")
+    assert refused.status is dg.DagsterRunStatus.FAILURE
+    assert "user 'ben' has no project 'anns-0'" in str(engine.records(refused)["first"].error)
+
+    allowed = office.run(engine.job(), "anns-0", "ann")
+    assert allowed.status is dg.DagsterRunStatus.SUCCESS
+    assert not engine.records(allowed)["first"].from_cache
+    assert [call.claims["sub"] for call in office.calls] == ["ben", "ann"]
+
+    again = office.run(engine.job(), "anns-0", "ann")
+    assert engine.records(again)["first"].from_cache
+    assert len(office.calls) == 2
