@@ -27,10 +27,14 @@ from reprise.context.step_input import (
 from reprise.context.variables import substitute, substitute_all
 from reprise.errors import UnknownName
 from reprise.model.agent import AgentDefinition
+from reprise.model.budget import CHARS_PER_TOKEN
 from reprise.model.conversation import PriorOutput
 from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import InputMode, Step, StepType
 from reprise.tools.catalog import tool_facts
+
+SAID_PART = 4
+"""This part of a model's context is left for what the speakers of a room say to each other."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,12 @@ def _model_room(run: StepRun, services: Services, shown: _ModelTexts) -> ModelRo
     providers = {agent.inference_provider_id or chosen for agent in shown.agents}
     contexts = [services.provider(name).context_tokens for name in sorted(providers)]
     known = [tokens for tokens in contexts if tokens is not None]
-    return ModelRoom(min(known), shown.chars_with(run.step.prompt or "")) if known else None
+    if not known:
+        return None
+    others = shown.chars_with(run.step.prompt or "")
+    if len(shown.agents) > 1:
+        others += min(known) * CHARS_PER_TOKEN // SAID_PART
+    return ModelRoom(min(known), others)
 
 
 def _variables(

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pipelines.services import StepContext
 from reprise.cache.key import KeyFacts
 from reprise.errors import MediaError, StepFailed
+from reprise.media.analysis_view import analysis_view
 from reprise.model.measures import AnalyzeOptions, FrameMeasures, MediaProbe
 from reprise.model.media import Shot, SourceAnalysis, Span, Transcript, VideoAnalysis
 from reprise.model.project import MediaKind, ProjectFile
@@ -63,6 +64,7 @@ class VideoAnalyzeExecutor:
         )
         return StepResult(
             output=result.model_dump(mode="json"),
+            prompt_output=analysis_view(result),
             artifacts=tuple(artifacts),
             notes=tuple(notes),
             metadata=_figures(result),
