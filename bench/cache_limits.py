@@ -24,6 +24,7 @@ from reprise.canonical import sha256_hex
 from reprise.model.result import StepResult
 from resources.micros import to_micros
 from resources.sql_entry_rows import NAMES, row_of
+from resources.sqlite_entry_store import SqliteEntryStore
 
 HIT_GOAL = 2.0
 GROWTH_GOAL = 1.5
@@ -185,9 +186,11 @@ def _stores(
     )
     keys = cycle([engine.identity(variant).cache_key for variant in variants])
     asked = cycle(variants)
+    # Each on a file of its own: a connection reads anew what another one has written.
+    store = SqliteEntryStore(path.with_name("store.db"))
     return {
         UPSERT: lambda: connection.execute(upsert, (row[0], next(keys), *row[2:])),
-        PUT: lambda: engine.bare_rows.put(next(entries)),
+        PUT: lambda: store.put(next(entries)),
         "the same, deadline and breaker too": lambda: engine.wired_rows.put(next(entries)),
         "a fresh result: key, JSON, store": lambda: engine.store(next(asked), result),
     }

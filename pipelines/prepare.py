@@ -212,23 +212,25 @@ def _substituted_agent(
     agent: AgentDefinition, values: Mapping[str, JsonValue], where: str
 ) -> AgentDefinition:
     where = f"{where}, agent {agent.id}"
-    return agent.model_copy(
-        update={
-            "system_prompt": substitute(agent.system_prompt, values, where=where),
-            "assigned_skills": tuple(
-                substitute(skill, values, where=where) for skill in agent.assigned_skills
-            ),
-        }
-    )
+    prompt = substitute(agent.system_prompt, values, where=where)
+    skills = tuple(substitute(skill, values, where=where) for skill in agent.assigned_skills)
+    if (prompt, skills) == (agent.system_prompt, agent.assigned_skills):
+        # The very definition, so that what is known of it is not computed again.
+        return agent
+    return agent.model_copy(update={"system_prompt": prompt, "assigned_skills": skills})
 
 
 def _substituted_step(step: Step, values: Mapping[str, JsonValue], where: str) -> Step:
     update: dict[str, object] = {}
     if step.prompt is not None:
-        update["prompt"] = substitute(step.prompt, values, where=where)
+        prompt = substitute(step.prompt, values, where=where)
+        if prompt != step.prompt:
+            update["prompt"] = prompt
     for field in CONFIG_FIELDS:
         blob = getattr(step, field)
         if blob is not None:
-            data = substitute_all(blob.model_dump(mode="json"), values, where=where)
-            update[field] = type(blob).model_validate(data)
-    return step.model_copy(update=update)
+            data = blob.model_dump(mode="json")
+            changed = substitute_all(data, values, where=where)
+            if changed != data:
+                update[field] = type(blob).model_validate(changed)
+    return step.model_copy(update=update) if update else step

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -22,7 +23,12 @@ from reprise.context.budget import ContextBudget
 from reprise.errors import ObjectMissing
 from reprise.model.agent import AgentDefinition, LoopLimits, ToolGroup
 from reprise.model.budget import BudgetReport
-from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
+from reprise.model.conversation import (
+    AgentInputs,
+    PriorOutput,
+    ProjectDocument,
+    ProviderIdentity,
+)
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
 from reprise.model.workflow import Step, Workflow
@@ -193,19 +199,17 @@ class StepContext:
         """Return what the answers of the step's agents depend on (specification C2)."""
         reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
         providers = [self.provider_of(agent).identity() for agent in self.agents]
-        identities: list[dict[str, JsonValue]] = [
-            {**identity.model_dump(mode="json"), "loop": LOOP_REVISION} for identity in providers
-        ]
-        for agent, identity in zip(self.agents, identities, strict=True):
-            context_tokens = self.provider_of(agent).context_tokens
-            if agent.tool_groups and context_tokens is not None:
-                # What its tools give is cut to it.
-                identity["context_tokens"] = context_tokens
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
         return KeyFacts(
             agents=tuple(self._as_asked(agent) for agent in self.agents),
-            providers=tuple(identities),
-            tools=tool_facts(groups),
+            providers=tuple(
+                # What its tools give is cut to the context.
+                _provider_facts(
+                    identity, self.provider_of(agent).context_tokens if agent.tool_groups else None
+                )
+                for agent, identity in zip(self.agents, providers, strict=True)
+            ),
+            tools=tool_facts(groups) if groups else (),
             files=file_rows(self.files) if reads_project else None,
             history=self.prior_rows() if any(item.reads_values for item in providers) else None,
             context_budget=None
@@ -216,6 +220,8 @@ class StepContext:
     def _as_asked(self, agent: AgentDefinition) -> AgentDefinition:
         """Return an agent with the schema that its answer has to fit in this step."""
         schema = answer_schema(agent.output_schema, tuple(self.prior.values()))
+        if schema is agent.output_schema:
+            return agent
         return agent.model_copy(update={"output_schema": schema})
 
     def agent_inputs(
@@ -243,6 +249,12 @@ class StepContext:
             text = data.decode("utf-8-sig", errors="replace")
             documents.append(ProjectDocument(name=file.name, text=text))
         return tuple(documents)
+
+
+@lru_cache(maxsize=64)
+def _provider_facts(identity: ProviderIdentity, context_tokens: int | None) -> dict[str, JsonValue]:
+    facts: dict[str, JsonValue] = {**identity.model_dump(mode="json"), "loop": LOOP_REVISION}
+    return facts if context_tokens is None else {**facts, "context_tokens": context_tokens}
 
 
 class StepExecutor(Protocol):

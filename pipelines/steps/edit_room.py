@@ -3,6 +3,8 @@
 Source: specification W3; reprise/media/edit_plan.py holds the rules for frames.
 """
 
+from dataclasses import replace
+
 from pydantic import JsonValue
 
 from pipelines.services import StepContext
@@ -24,7 +26,7 @@ class EditRoomExecutor:
     def key_facts(self, context: StepContext) -> KeyFacts:
         """Return agents, providers and tools, the outputs read, files where one can read them."""
         # The analysis is taken as a value, whatever the input text holds of it.
-        return context.agent_facts().model_copy(update={"history": context.prior_rows()})
+        return replace(context.agent_facts(), history=context.prior_rows())
 
     def execute(self, context: StepContext) -> StepResult:
         """Agree on an edit.

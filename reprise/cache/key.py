@@ -9,13 +9,22 @@ Source: specification C1 to C4, C23.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from pydantic import JsonValue
 
-from reprise.canonical import canonical_json, digest_fields, json_digest, text_digest
+from reprise.canonical import (
+    canonical_json,
+    digest_fields,
+    encode_fields,
+    json_digest,
+    sha256_hex,
+    text_digest,
+)
 from reprise.model.agent import AgentDefinition
-from reprise.model.base import Value
 from reprise.model.project import ProjectFile
 from reprise.model.workflow import Step, StepType
 
@@ -44,11 +53,38 @@ INPUT_FIELD = "resolved_input"
 """The largest field by far, and none that is kept as a body: its digest is that of the text as it
 stands, since escaping it as JSON would take longer than hashing it."""
 
-SHORT_CHARS = 512
+_BLANK = "\0" * 64
+"""Stands for a digest."""
+
+SHORT_CHARS = 4096
 """Digests of texts up to so long are remembered."""
 
+_Definition = TypeVar("_Definition")
 
-class KeyFacts(Value):
+
+class _Same(Generic[_Definition]):
+    """Definitions, told apart by identity: they never change, and one that is read anew is another.
+
+    Performance: comparing two takes longer than encoding one.
+    """
+
+    __slots__ = ("_hash", "members")
+
+    def __init__(self, *members: _Definition) -> None:
+        self.members = members
+        self._hash = hash(tuple(map(id, members)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Same) or len(self.members) != len(other.members):
+            return False
+        return all(a is b for a, b in zip(self.members, other.members, strict=True))
+
+
+@dataclass(frozen=True)
+class KeyFacts:
     """What a step's answer depends on besides its definition and its input."""
 
     agents: tuple[AgentDefinition, ...] = ()
@@ -111,25 +147,14 @@ def key_fields(
     fields: dict[str, str | None] = {
         "schema_version": str(SCHEMA_VERSION),
         "project_id": project_id,
-        "step_type": step.type.value,
-        "input_mode": step.input_mode.value,
-        "selected_prior_step_orders": canonical_json(list(step.selected_prior_step_orders)),
-        "input_mapping": canonical_json(dict(step.input_mapping)),
-        "condition": step.condition,
-        "max_iterations": None if step.max_iterations is None else str(step.max_iterations),
-        "min_score": None if step.min_score is None else repr(step.min_score),
-        "step_prompt": step.prompt,
         INPUT_FIELD: resolved_input,
         "variables": canonical_json(dict(variables)),
+        **_step_fields(_Same(step)),
     }
     if step.type in ALGORITHM_REVISIONS:
         fields["algorithm_revision"] = ALGORITHM_REVISIONS[step.type]
     if user_request is not None:
         fields["user_request"] = user_request
-    for name in CONFIG_BLOBS:
-        blob = getattr(step, name)
-        if blob is not None:
-            fields[name] = canonical_json(blob.model_dump(mode="json"))
     return fields | _fact_fields(facts)
 
 
@@ -149,7 +174,21 @@ def cache_key(digests: Mapping[str, str]) -> str:
         digests: Field → digest. The same digests explain a miss, so that a large input is hashed
             once; null, empty and absent still differ.
     """
+    if set(map(len, digests.values())) == {len(_BLANK)}:
+        order, template = _encoding_of(tuple(digests))
+        text = template % itemgetter(*order)(digests)
+        if text.isascii():
+            return sha256_hex(text)
     return digest_fields(digests)
+
+
+@lru_cache(maxsize=256)
+def _encoding_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    # The sets of fields are few. What is filled in has the length of what stood there.
+    order = tuple(sorted(names))
+    fields = [encode_fields({name: _BLANK}).decode() for name in order]
+    named = [field[len("1;") : -len(_BLANK)].replace("%", "%%") for field in fields]
+    return order, f"{len(order)};{'%s'.join(named)}%s"
 
 
 def _field_digest(name: str, value: str | None) -> str:
@@ -165,7 +204,11 @@ def _short_digest(is_input: bool, value: str | None) -> str:
 
 
 def _fact_fields(facts: KeyFacts) -> dict[str, str | None]:
-    fields: dict[str, str | None] = _agent_fields(facts) if facts.agents else {}
+    fields: dict[str, str | None] = {}
+    if facts.agents:
+        fields |= _agent_fields(_Same(*facts.agents))
+        fields["agent_inference_provider_id"] = _list_text(_Same(*facts.providers))
+        fields["agent_tools"] = _list_text(_Same(*facts.tools))
     if facts.toolchain is not None:
         fields["toolchain"] = canonical_json(dict(facts.toolchain))
     if facts.files is not None:
@@ -179,8 +222,35 @@ def _fact_fields(facts: KeyFacts) -> dict[str, str | None]:
     return fields
 
 
-def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
-    agents = facts.agents
+@lru_cache(maxsize=1024)
+def _list_text(same: _Same[dict[str, JsonValue]]) -> str:
+    return canonical_json(list(same.members))
+
+
+@lru_cache(maxsize=1024)
+def _step_fields(same: _Same[Step]) -> Mapping[str, str | None]:
+    (step,) = same.members
+    blobs = {name: getattr(step, name) for name in CONFIG_BLOBS}
+    return {
+        "step_type": step.type.value,
+        "input_mode": step.input_mode.value,
+        "selected_prior_step_orders": canonical_json(list(step.selected_prior_step_orders)),
+        "input_mapping": canonical_json(dict(step.input_mapping)),
+        "condition": step.condition,
+        "max_iterations": None if step.max_iterations is None else str(step.max_iterations),
+        "min_score": None if step.min_score is None else repr(step.min_score),
+        "step_prompt": step.prompt,
+        **{
+            name: canonical_json(blob.model_dump(mode="json"))
+            for name, blob in blobs.items()
+            if blob is not None
+        },
+    }
+
+
+@lru_cache(maxsize=1024)
+def _agent_fields(same: _Same[AgentDefinition]) -> Mapping[str, str | None]:
+    agents = same.members
     return {
         "agent_type": canonical_json([agent.agent_type for agent in agents]),
         "agent_definition_id": canonical_json([agent.id for agent in agents]),
@@ -192,14 +262,12 @@ def _agent_fields(facts: KeyFacts) -> dict[str, str | None]:
             sort_keys=False,
         ),
         "agent_assigned_skills": canonical_json([list(a.assigned_skills) for a in agents]),
-        "agent_inference_provider_id": canonical_json(list(facts.providers)),
         "agent_model_parameters": canonical_json(
             [agent.parameters.model_dump(mode="json") for agent in agents]
         ),
         "agent_tool_groups": canonical_json(
             [list[JsonValue](sorted(group.value for group in a.tool_groups)) for a in agents]
         ),
-        "agent_tools": canonical_json(list(facts.tools)),
         "tool_choice": canonical_json(
             [None if a.tool_choice is None else a.tool_choice.value for a in agents]
         ),

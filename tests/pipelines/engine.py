@@ -70,8 +70,11 @@ class Engine:
         self.scripted: ScriptedProvider | None = None
         """Answers in place of the rule, where there is one."""
         self.failures: list[str] = []
-        self.step_cache = StepCacheSettings()
         self.inference_api = InferenceApiSettings()
+        # Two loaded cores must not turn a hit into a miss.
+        self.step_cache = StepCacheSettings(
+            lookup_deadline_seconds=60, store_deadline_seconds=60, head_deadline_seconds=60
+        )
         self.store: object | None = None
         self.wiring = self.fresh()
 

@@ -1,7 +1,10 @@
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reprise.cache.key import (
     ALGORITHM_REVISIONS,
@@ -11,6 +14,7 @@ from reprise.cache.key import (
     file_rows,
     key_fields,
 )
+from reprise.canonical import digest_fields
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.model.workflow import EditRoomConfig, InputMode, Step, StepType
@@ -62,7 +66,7 @@ def key_of(key_fields: dict[str, str | None]) -> str:
 
 
 def agent_with(**update: object) -> Callable[[], dict[str, str | None]]:
-    facts = FACTS.model_copy(update={"agents": (AGENT.model_copy(update=update),)})
+    facts = replace(FACTS, agents=(AGENT.model_copy(update=update),))
     return lambda: fields(facts=facts)
 
 
@@ -71,7 +75,7 @@ def step_with(**update: object) -> Callable[[], dict[str, str | None]]:
 
 
 def facts_with(**update: object) -> Callable[[], dict[str, str | None]]:
-    return lambda: fields(facts=FACTS.model_copy(update=update))
+    return lambda: fields(facts=replace(FACTS, **update))  # type: ignore[arg-type]  # By name.
 
 
 MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
@@ -179,6 +183,32 @@ def test_null_empty_absent_and_the_word_null_are_different_keys() -> None:
 
 def test_the_key_is_pinned() -> None:
     assert key_of(fields()) == "f479519b2710badbc0d99e4e4168fd295a14e55bb5360c0cb69c2c667c9a36cd"
+
+
+@given(
+    st.dictionaries(
+        st.one_of(st.text(max_size=12), st.sampled_from(["%s", "a%", "resolved_input", "\0" * 64])),
+        st.one_of(st.text("0123456789abcdef", min_size=64, max_size=64), st.text(max_size=70)),
+        max_size=8,
+    )
+)
+@example({"a": "é" * 64, "b": "%s" * 32})
+def test_the_key_is_the_digest_of_the_field_named_encoding(digests: dict[str, str]) -> None:
+    assert cache_key(digests) == digest_fields(digests)
+
+
+def test_what_is_remembered_of_a_definition_is_no_other_ones() -> None:
+    keys = []
+    for number in range(50):
+        # Each lives no longer than its turn, so that the next one may have its place in memory.
+        agent = AGENT.model_copy(update={"system_prompt": f"Prompt {number}."})
+        step = STEP.model_copy(update={"prompt": f"Do {number}."})
+        facts = replace(FACTS, agents=(agent,), providers=({"id": f"p{number}"},))
+        keys.append(fields(step, facts))
+    for number, found in enumerate(keys):
+        assert found["agent_system_prompt"] == f'["Prompt {number}."]'
+        assert found["step_prompt"] == f"Do {number}."
+        assert found["agent_inference_provider_id"] == f'[{{"id":"p{number}"}}]'
 
 
 def test_the_fingerprint_of_a_project_follows_every_column_and_no_order() -> None:

@@ -7,6 +7,7 @@ difference. The page of the command line is written by hand; add what the messag
 import argparse
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_the_page_of_files_says_which_step_types_run() -> None:
 def test_the_concepts_name_every_field_of_the_key() -> None:
     agent = AgentDefinition(id="a", agent_type="t", system_prompt="p")
     facts = KeyFacts(agents=(agent,), toolchain={}, files=(), history=(), function_fingerprint="f")
-    facts = facts.model_copy(update={"context_budget": {}})
+    facts = replace(facts, context_budget={})
     step = Step(order=1, label="s", type=StepType.EDIT_ROOM)
     fields = key_fields(
         step, facts, project_id="p", resolved_input="", user_request="", variables={}
