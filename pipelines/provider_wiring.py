@@ -12,6 +12,7 @@ from resources.openai_provider import OpenAICompatibleProvider
 from resources.price_list import load_price_list
 from resources.provider_settings import ProviderSettings
 from resources.scripted_provider import ScriptedProvider
+from resources.tool_modes import JsonToolProvider, NoToolProvider
 
 Setting = TypeVar("Setting")
 
@@ -22,6 +23,17 @@ def configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProv
     Raises:
         UnknownName: They lack something that it needs; names the variable.
     """
+    provider = _adapter(provider_id, chosen)
+    match chosen.tools:
+        case "native":
+            return provider
+        case "json":
+            return JsonToolProvider(provider)
+        case "none":
+            return NoToolProvider(provider)
+
+
+def _adapter(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
     match chosen.kind:
         case "scripted":
             script = _given(chosen.script, provider_id, "SCRIPT", "to a JSON file")
@@ -45,7 +57,6 @@ def configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProv
                 endpoint,
                 model=chosen.model,
                 structured_output=chosen.structured_output,
-                native_tools=chosen.native_tools,
                 context_tokens=chosen.context_tokens,
                 price_of=_price_of(chosen, endpoint),
             )

@@ -7,16 +7,12 @@ Source: specification A4, A7. Tests: tests/integration/test_openai_provider.py a
 tests/integration/test_provider_transport.py, against loopback servers.
 """
 
-import logging
-
 from reprise.agents.chat_completions import assembled, reply_of
 from reprise.agents.chat_requests import request_bytes
 from reprise.agents.prices import PriceOf
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.ports import Cancelled
 from resources.model_transport import Ask, Endpoint, ModelTransport, Replies, Sdk
-
-logger = logging.getLogger(__name__)
 
 STREAMED = b',"stream":true,"stream_options":{"include_usage":true}}'
 """Ends the body of a request for a stream; without the option a stream has no usage."""
@@ -29,7 +25,6 @@ class OpenAICompatibleProvider:
         endpoint: Where; its address goes up to and with the version.
         model: Model for agents that name none.
         structured_output: The endpoint takes `response_format: json_schema`.
-        native_tools: The endpoint calls tools; otherwise none are offered.
         context_tokens: The model's context, where it is small.
         price_of: Model → price.
     """
@@ -40,7 +35,6 @@ class OpenAICompatibleProvider:
         *,
         model: str = "",
         structured_output: bool = True,
-        native_tools: bool = True,
         context_tokens: int | None = None,
         price_of: PriceOf = lambda _model: None,
     ) -> None:
@@ -48,7 +42,6 @@ class OpenAICompatibleProvider:
         self._endpoint = endpoint
         self._model = model
         self._structured_output = structured_output
-        self._native_tools = native_tools
         self._context_tokens = context_tokens
         self._transport = ModelTransport(
             endpoint, self._connect, replies=Replies(reply_of, assembled), price_of=price_of
@@ -61,13 +54,12 @@ class OpenAICompatibleProvider:
 
     def identity(self) -> ProviderIdentity:
         """Return what of it belongs into a cache key; never the key."""
-        flags = f"schema={self._structured_output:d},tools={self._native_tools:d}"
         return ProviderIdentity(
             id=self._endpoint.provider_id,
             kind="openai_compatible",
             endpoint=self._endpoint.public_url,
             model=self._model,
-            revision=flags,
+            revision=f"schema={self._structured_output:d}",
             reads_values=False,
         )
 
@@ -88,18 +80,11 @@ class OpenAICompatibleProvider:
         return self._transport.answer(ask, cancelled)
 
     def _body(self, request: ModelRequest, model: str) -> bytes:
-        if request.tools and not self._native_tools:
-            logger.warning(
-                "provider %s calls no tools: agent %s answers without %s",
-                self._endpoint.provider_id,
-                request.agent.id,
-                ", ".join(tool.name for tool in request.tools),
-            )
         body = request_bytes(
             request,
             model=model,
             limit_name=self._limit_name,
-            with_tools=self._native_tools,
+            with_tools=True,
             with_schema=self._structured_output,
         )
         return body[:-1] + STREAMED if self._endpoint.stream else body

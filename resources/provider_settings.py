@@ -23,8 +23,9 @@ class ProviderSettings(BaseModel):
     """The model's context, where it is small."""
     structured_output: bool = True
     """The endpoint takes a JSON Schema as the format of an answer."""
-    native_tools: bool = True
-    """The endpoint calls tools reliably."""
+    tools: Literal["native", "json", "none"] = "native"
+    """How the model calls tools: by the endpoint's own means, as JSON in its text where these are
+    not reliable, or not at all."""
     timeout_seconds: float = Field(default=300.0, gt=0)
     """Total deadline of one call."""
     stream: bool = False
@@ -44,6 +45,17 @@ class ProviderSettings(BaseModel):
     """Dollars per million tokens written to the prefix cache; null takes `price_input`."""
     script: Path | None = None
     """Answers of a scripted provider: a JSON file."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_the_old_name(cls, values: object) -> object:
+        if isinstance(values, dict) and "native_tools" in values:
+            message = (
+                "native_tools is called tools now: `native` for true; for false `json`, or `none` "
+                "for what false meant"
+            )
+            raise ValueError(message)
+        return values
 
     @model_validator(mode="after")
     def _has_both_prices(self) -> Self:

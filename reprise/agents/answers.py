@@ -46,7 +46,7 @@ def read_answer(text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
         schema: JSON Schema (2020-12) without references to elsewhere.
     """
     first: ReadAnswer | None = None
-    for value in _values(text):
+    for value in json_values(text):
         problems = problems_of(value, schema)
         if not problems:
             return ReadAnswer(value)
@@ -57,7 +57,7 @@ def read_answer(text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
     return ReadAnswer(None, (what,))
 
 
-def _values(text: str) -> Iterator[JsonValue]:
+def json_values(text: str) -> Iterator[JsonValue]:
     """Yield a text's JSON values: the whole, what is in fences, whatever begins inside."""
     plain = scrubbed(THOUGHTS.sub("", text)).strip().removeprefix("\ufeff")
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,5 +1,7 @@
 """A real model over HTTP, from llama.cpp's own server: facts of the protocol, never wording."""
 
+import contextlib
+import json
 import os
 import signal
 import time
@@ -10,12 +12,24 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from reprise.agents.loop import AgentTask, run_agent
-from reprise.errors import ProviderError
-from reprise.model.agent import AgentDefinition, ModelParameters
-from reprise.model.conversation import Message, ModelRequest
+from reprise.agents.loop import AgentTask, LoopLimits, run_agent
+from reprise.errors import LimitReached, ProviderError
+from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice, ToolGroup
+from reprise.model.conversation import (
+    AgentInputs,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ProjectDocument,
+    ProviderIdentity,
+    ToolSchema,
+)
+from reprise.ports import Cancelled, ModelProvider
+from reprise.tools.access import ToolAccess
+from reprise.tools.toolbox import Toolbox
 from resources.model_transport import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
+from resources.tool_modes import JsonToolProvider
 from tests.child_process import start_python
 from tests.local_model import LocalModel, local_model
 
@@ -28,6 +42,43 @@ SCHEMA: dict[str, JsonValue] = {
         "rating": {"type": "integer", "minimum": 1, "maximum": 5},
     },
 }
+
+
+class OneFile(Toolbox):
+    """One tool with arguments that even this small a model cannot get wrong."""
+
+    @property
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        names: JsonValue = {"type": "string", "enum": ["brief.md"]}
+        arguments: dict[str, JsonValue] = {
+            "type": "object",
+            "properties": {"name": names},
+            "required": ["name"],
+            "additionalProperties": False,
+        }
+        (tool,) = (tool for tool in super().schemas if tool.name == "read_project_file")
+        return (tool.model_copy(update={"parameters": arguments}),)
+
+
+class Recorded:
+    """A provider that keeps what it was asked and what it answered."""
+
+    def __init__(self, inner: ModelProvider) -> None:
+        self.inner = inner
+        self.requests: list[ModelRequest] = []
+        self.replies: list[ModelReply] = []
+
+    @property
+    def context_tokens(self) -> int | None:
+        return self.inner.context_tokens
+
+    def identity(self) -> ProviderIdentity:
+        return self.inner.identity()
+
+    def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
+        self.requests.append(request)
+        self.replies.append(self.inner.complete(request, cancelled=cancelled))
+        return self.replies[-1]
 
 
 @pytest.fixture
@@ -109,6 +160,56 @@ def test_an_agent_with_a_schema_answers_by_it(
     assert set(answer.output) == {"title", "rating"}
     assert answer.usage.calls == answer.turns
     assert answer.usage.output > 0
+
+
+def test_a_tool_is_called_as_json_in_the_models_text(
+    llama: LocalModel, provider: OpenAICompatibleProvider
+) -> None:
+    reader = agent(
+        system_prompt="You read files.",
+        tool_groups=frozenset({ToolGroup.PROJECT_READ}),
+        tool_choice=ToolChoice.REQUIRED,
+        output_schema_name="rating",
+        output_schema=SCHEMA,
+    )
+    inputs = AgentInputs(documents=(ProjectDocument(name="brief.md", text="Title: Trees"),))
+    recorded = Recorded(JsonToolProvider(provider))
+    task = AgentTask(
+        agent=reader,
+        task="Read brief.md, then rate it.",
+        inputs=inputs,
+        limits=LoopLimits(turns_max=2),
+    )
+    tools = OneFile(reader.tool_groups, ToolAccess(inputs))
+    with llama.watched(), contextlib.suppress(LimitReached):
+        # A model this small may go on calling tools, which the bound ends.
+        run_agent(task, recorded, cancelled=never, tools=tools)
+    first = recorded.replies[0]
+    (call,) = first.tool_calls
+    assert call.name == "read_project_file"
+    assert json.loads(call.arguments) == {"name": "brief.md"}
+    assert first.finish_reason == "tool_calls"
+    assert recorded.replies[1].usage.cache_read > 100, (
+        "the second turn reads the first one's prefix"
+    )
+    last = recorded.requests[1].messages[-1]
+    assert (last.role, last.tool_call_id) == ("tool", call.id)
+    assert "Title: Trees" in last.content
+
+
+def test_an_answer_as_a_stream_has_the_same_usage(
+    llama: LocalModel, provider: OpenAICompatibleProvider
+) -> None:
+    streaming = OpenAICompatibleProvider(
+        Endpoint("local", llama.base_url, stream=True), model=llama.model
+    )
+    with llama.watched():
+        whole = provider.complete(request("A film about rain."), cancelled=never)
+        streamed = streaming.complete(request("A film about rain."), cancelled=never)
+    streaming.close()
+    assert streamed.text == whole.text
+    assert streamed.usage.output == whole.usage.output
+    assert streamed.usage.tokens == whole.usage.tokens
 
 
 def test_a_prompt_beyond_the_context_is_refused_for_good(

@@ -19,6 +19,7 @@ from reprise.model.result import Usage
 from reprise.tools.catalog import tool_schemas
 from resources.model_transport import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
+from resources.tool_modes import NoToolProvider
 from tests.model_endpoint import Asked, EndpointServer, completion, endpoint_server
 
 KEY = "sk-test-0123456789"
@@ -166,14 +167,14 @@ def test_tool_calls_go_there_and_back(
 
 
 def test_an_endpoint_without_tools_is_offered_none_and_the_log_says_so(
-    server: EndpointServer, caplog: pytest.LogCaptureFixture
+    server: EndpointServer, provider: OpenAICompatibleProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    provider = OpenAICompatibleProvider(Endpoint("local", server.base_url), native_tools=False)
+    without = NoToolProvider(provider)
     with caplog.at_level(logging.WARNING):
-        provider.complete(request(tools=tool_schemas([ToolGroup.PROJECT_READ])), cancelled=never)
-    provider.close()
+        without.complete(request(tools=tool_schemas([ToolGroup.PROJECT_READ])), cancelled=never)
     assert "tools" not in server.asked[0][2]
     assert "calls no tools: agent tester answers without list_project_files" in caplog.text
+    assert without.identity() != provider.identity()
 
 
 @pytest.mark.parametrize(
