@@ -5,6 +5,9 @@ shot of the footage. Where the agent reads an analysis, the text becomes an `enu
 so that an endpoint that decodes by the schema cannot invent one, and any other is told which ids
 exist. A list that could hold nothing valid is to be empty.
 
+What goes to an endpoint holds numbers, too, in a form that it can decode by: grammars know bounds
+of whole numbers alone. Any number within its bounds is taken back.
+
 The form depends on schema and analysis alone; it stands in the cache key in the schema's place.
 To add a kind of id: its row in `ids_of`, and a case in tests/unit/agents/test_answer_schema.py.
 
@@ -12,6 +15,8 @@ Source: specification A3, C2.
 """
 
 from collections.abc import Mapping, Sequence
+from math import ceil, floor
+from typing import TypeGuard
 
 from pydantic import JsonValue
 
@@ -20,6 +25,12 @@ from reprise.model.workflow import StepType
 
 IDS_MAX = 400
 """A longer list of ids is left out: it would outgrow the answer that it helps to give."""
+
+STEPS = 20
+"""A number between bounds that are near each other is one of so many equal steps, or the least."""
+
+STEPS_UP_TO = 2.0
+"""Bounds that are farther apart hold whole numbers."""
 
 Ids = Mapping[str, Sequence[str]]
 """Format → the ids that exist."""
@@ -41,6 +52,49 @@ def answer_schema(
         return schema
     filled = _filled(schema, ids_of(analyses))
     return filled if isinstance(filled, dict) else schema
+
+
+def sent_schema(schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+    """Return what an endpoint is to decode by: what fits it fits the schema as well.
+
+    A number between two bounds becomes one of some steps, or a whole number.
+    """
+    sent = _decodable(schema)
+    return sent if isinstance(sent, dict) else None
+
+
+def _decodable(schema: JsonValue) -> JsonValue:
+    if isinstance(schema, list):
+        return [_decodable(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    least, largest = schema.get("minimum"), schema.get("maximum")
+    kinds = schema.get("type")
+    names: list[JsonValue] = kinds if isinstance(kinds, list) else [kinds]
+    if "number" in names and _is_number(least) and _is_number(largest):
+        return _steps(schema, names, float(least), float(largest))
+    # `enum` and `const` hold values, which may look like schemas.
+    return {
+        name: each if name in ("enum", "const", "default", "examples") else _decodable(each)
+        for name, each in schema.items()
+    }
+
+
+def _is_number(value: JsonValue) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _steps(
+    schema: dict[str, JsonValue], kinds: list[JsonValue], least: float, largest: float
+) -> JsonValue:
+    if largest - least > STEPS_UP_TO:
+        whole = ["integer" if kind == "number" else kind for kind in kinds]
+        bounds: dict[str, JsonValue] = {"minimum": ceil(least), "maximum": floor(largest)}
+        kept: JsonValue = whole if len(whole) > 1 else whole[0]
+        return {**schema, "type": kept, **bounds}
+    values = [round(least + (largest - least) * step / STEPS, 4) for step in range(STEPS + 1)]
+    rest = {name: v for name, v in schema.items() if name not in ("minimum", "maximum")}
+    return {**rest, "enum": [*values, None] if "null" in kinds else [*values]}
 
 
 def ids_of(analyses: Sequence[JsonValue]) -> dict[str, list[str]]:

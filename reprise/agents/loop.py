@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pydantic import Field, JsonValue
 
 from reprise.agents.answer_mending import within_bounds
-from reprise.agents.answer_schema import answer_schema
+from reprise.agents.answer_schema import answer_schema, sent_schema
 from reprise.agents.answers import ReadAnswer, problems_of, read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.context_room import ContextRoom
@@ -45,7 +45,7 @@ __all__ = [
     "usage_of",
 ]
 
-LOOP_REVISION = "2"
+LOOP_REVISION = "3"
 """Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
 
 BACKOFF_SECONDS = 0.5
@@ -171,7 +171,7 @@ class _Loop:
             system_prompt=system_prompt(task.agent),
             messages=(*repaired(task.history), user_message(task)),
             tools=tools.schemas,
-            output_schema=self._schema,
+            output_schema=sent_schema(self._schema),
             inputs=task.inputs,
         )
         self._room = ContextRoom(provider.context_tokens, self._opening)

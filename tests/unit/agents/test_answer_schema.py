@@ -1,12 +1,13 @@
 """The form of an answer: ids of the footage in place of what stands for them."""
 
 import json
+from typing import Any
 
 import jsonschema
 import pytest
 from pydantic import JsonValue
 
-from reprise.agents.answer_schema import IDS_MAX, answer_schema, ids_of
+from reprise.agents.answer_schema import IDS_MAX, answer_schema, ids_of, sent_schema
 from reprise.model.conversation import PriorOutput
 from reprise.model.media import VideoAnalysis
 from tests.analyses import silent_film, talk
@@ -109,3 +110,35 @@ def test_a_list_of_ids_that_would_be_too_long_is_left_out() -> None:
 )
 def test_an_output_that_is_no_analysis_has_no_ids(output: JsonValue) -> None:
     assert ids_of([output]) == {"shot-id": [], "sentence-id": []}
+
+
+@pytest.mark.parametrize(
+    ("number", "sent"),
+    [
+        (
+            {"type": "number", "minimum": 0, "maximum": 1, "description": "Share."},
+            {"type": "number", "description": "Share.", "enum": [n / 20 for n in range(21)]},
+        ),
+        (
+            {"type": "number", "minimum": 0.5, "maximum": 600},
+            {"type": "integer", "minimum": 1, "maximum": 600},
+        ),
+        (
+            {"type": ["number", "null"], "minimum": 1, "maximum": 600},
+            {"type": ["integer", "null"], "minimum": 1, "maximum": 600},
+        ),
+        ({"type": ["number", "null"]}, {"type": ["number", "null"]}),
+        (
+            {"type": "integer", "minimum": 1, "maximum": 16},
+            {"type": "integer", "minimum": 1, "maximum": 16},
+        ),
+        ({"enum": [{"type": "number", "minimum": 0, "maximum": 1}]},) * 2,
+    ],
+)
+def test_an_endpoint_is_sent_numbers_that_a_grammar_knows(number: Any, sent: Any) -> None:
+    """llama.cpp decodes by the bounds of whole numbers, not by those of others."""
+    assert items_of(sent_schema(schema_of(number))) == items_of(schema_of(sent))
+
+
+def test_free_text_has_no_schema_to_send() -> None:
+    assert sent_schema(None) is None
