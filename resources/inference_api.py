@@ -89,19 +89,26 @@ class InferenceApi:
             InferenceApiError: It refused, failed or did not answer; `transient` tells which.
         """
         body: dict[str, str | int] = {"query": query, "limit": limit}
-        return self._asked("POST", project_id, "search", SearchAnswer, body)
+        answer = self._asked("POST", project_id, "search", SearchAnswer, body)
+        return answer.model_copy(update={"revision": self._revision_of(answer.revision)})
 
     def revision(self, project_id: str) -> str:
-        """Return a digest of what searches are answered from; see `ProjectSearch`.
+        """Return what searches are answered from, and by whom; see `ProjectSearch`.
+
+        It goes into cache keys: of the endpoint its address, and nothing of who asks.
 
         Raises:
             NotAuthorized, InferenceApiError: As `search` does.
         """
-        return self._asked("GET", project_id, "revision", FilesRevision, None).revision
+        found = self._asked("GET", project_id, "revision", FilesRevision, None)
+        return self._revision_of(found.revision)
 
     def close(self) -> None:
         """Close its connections."""
         self._closer()
+
+    def _revision_of(self, revision: str) -> str:
+        return f"{self._url} {revision}"
 
     def _asked(
         self,

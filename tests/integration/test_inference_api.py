@@ -67,9 +67,11 @@ def test_the_initiator_gets_what_the_index_answers(api: Api, client: InferenceAp
     with executing(execution_of("ann", "run-7")):
         answer = client.search("anns", "harbour", limit=3)
         revision = client.revision("anns")
-    assert answer == api.index.search("anns", "harbour", limit=3)
+    known = f"{api.url} {api.index.revision('anns')}"
+    same = {"revision": known}
+    assert answer == api.index.search("anns", "harbour", limit=3).model_copy(update=same)
     assert [hit.snippet for hit in answer.hits] == ["the harbour of anns"]
-    assert revision == api.index.revision("anns")
+    assert revision == known
     claims = api.calls[0].claims
     assert claims.pop("exp") == int(str(claims.pop("iat"))) + 300
     assert claims == {
@@ -79,6 +81,14 @@ def test_the_initiator_gets_what_the_index_answers(api: Api, client: InferenceAp
         "act": "workflow-engine",
         "executionId": "run-7",
     }
+
+
+def test_who_asks_is_no_part_of_what_a_search_rests_on(client: InferenceApi) -> None:
+    revisions = set()
+    for name in ("ann", "olga"):
+        with executing(execution_of(name, f"run-of-{name}")):
+            revisions.add(client.revision("anns"))
+    assert len(revisions) == 1
 
 
 def test_each_request_has_a_token_of_its_own_made_from_the_table_as_it_is(
