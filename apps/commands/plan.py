@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import uuid
 from collections.abc import Sequence
 
 from apps.commands.tables import table
@@ -11,6 +12,7 @@ from pipelines.definitions import Wiring
 from pipelines.plan import Forecast, PlannedStep, PlanRequest, plan_run
 from pipelines.run_options import RunOptions, step_modes
 from pipelines.step_run import RunCacheMode
+from reprise.model.execution import Execution, executing
 from resources.settings import load_settings
 
 EXIT_WOULD_RUN = 3
@@ -33,7 +35,12 @@ def main(arguments: argparse.Namespace) -> int:
         steps={step.order: options.cache_of(step) for step in workflow.steps},
         provider_id=arguments.provider,
     )
-    steps = plan_run(asked, wiring.services)
+    # What searches would be answered from is asked of the Inference API, in the user's name.
+    user = wiring.behalf.command_line_user()
+    name = f"plan-{uuid.uuid4()}"
+    initiator_id = None if user is None else user.id
+    with executing(Execution(execution_id=name, run_id=name, initiator_id=initiator_id)):
+        steps = plan_run(asked, wiring.services)
     print(json.dumps({"steps": [_json(s) for s in steps]}) if arguments.json else _text(steps))
     would_run = any(step.forecast in (Forecast.RUN, Forecast.UNKNOWN) for step in steps)
     return EXIT_WOULD_RUN if would_run else 0
