@@ -158,7 +158,9 @@ class InferenceApiServer:
             except ClientDisconnect:
                 return Response(status_code=499)
             except BadInput as error:
-                return _error(400, str(error), "change the request")
+                # Its own words may name a file of this machine.
+                logger.warning("a query was refused: %s", error)
+                return _error(400, "the query cannot be searched", "change the query")
             except StoreError as error:
                 logger.warning("a store failed: %s", error)
                 return _error(503, "the index cannot be read now", "try again later")

@@ -3,6 +3,7 @@
 The engine, the client and the server are the real ones; the server notes who asked for what.
 """
 
+import os
 import threading
 import uuid
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.execution.api import execute_run
 from pydantic import SecretStr
 
 from apps.api_server import Access, InferenceApiServer
@@ -22,10 +24,27 @@ from reprise.ports import Cancelled
 from resources.settings import InferenceApiSettings
 from tests.inference_api_server import KEY, Call, recording, served
 from tests.pipelines.engine import Engine, RuleProvider
+from tests.pipelines.multiprocess_job import multiprocess_job
 
 PEOPLE = ("ann", "ben", "zoe")
 AGENTS = ("first", "second", "third")
 MEETING_SECONDS = 120.0
+
+
+WHO = f"""
+import os
+
+from reprise.model.execution import current_execution
+
+
+def who(inputs):
+    execution = current_execution()
+    return {{
+        "initiator": execution.initiator_id,
+        "run": execution.run_id,
+        "own_process": os.getpid() != {os.getpid()},
+    }}
+"""
 
 
 class SearchingProvider(RuleProvider):
@@ -150,6 +169,38 @@ def test_the_initiator_is_known_in_the_in_process_executor(office: Office) -> No
     assert {call.claims["sub"] for call in office.calls} == {"ann"}
     assert {call.claims["executionId"] for call in office.calls} == {run_id}
     assert current_execution() is None
+
+
+def test_the_initiator_is_known_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(tmp_path / "engine")
+    engine.instance.dispose()
+    (engine.workflows / "people.py").write_text(WHO)
+    function = {"callable": "people:who"}
+    engine.workflow([{"label": "who", "type": "Function", "function": function}])
+    engine.wiring.behalf.users.add_user(User(id="ann", email="ann@example.org"))
+    monkeypatch.setenv("REPRISE_HOME", str(engine.root / "home"))
+    monkeypatch.setenv("REPRISE_WORKFLOWS_DIR", str(engine.workflows))
+    monkeypatch.setenv("REPRISE_INFERENCE_API__SIGNING_KEY", KEY)
+    engine.inference_api = InferenceApiSettings(signing_key=SecretStr(KEY))
+    wiring = engine.fresh()
+    ann = wiring.behalf.users.user("ann")
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        engine.instance = instance
+        engine.project("p")
+        run_id = str(uuid.uuid4())
+        run = instance.create_run_for_job(
+            multiprocess_job(),
+            run_id=run_id,
+            tags={"dagster/partition": "p", **wiring.behalf.initiator_tags(ann, run_id)},
+        )
+        done = execute_run(dg.reconstructable(multiprocess_job), run, instance)
+    assert done.success
+    reference = wiring.history.of_run(run_id)[-1].reference
+    assert reference is not None
+    body = wiring.services.bodies.get("p", reference.seen.body_digest)
+    assert body == {"initiator": "ann", "run": run_id, "own_process": True}
 
 
 def test_a_run_in_nobodys_name_fails_with_the_reason_and_is_not_tried_again(
