@@ -45,7 +45,7 @@ __all__ = [
     "usage_of",
 ]
 
-LOOP_REVISION = "3"
+LOOP_REVISION = "4"
 """Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
 
 BACKOFF_SECONDS = 0.5
@@ -312,9 +312,16 @@ class _Loop:
 
     @property
     def _tool_choice(self) -> ToolChoice | None:
-        """What the model is told of its tools; `required` is met by the first calls."""
+        """What the model is told of its tools; `required` is met by the first calls.
+
+        The last turn is for the answer: a model that would go on calling has to give one.
+        """
         choice = self._task.agent.tool_choice
-        if choice is None or not self._opening.tools:
+        if not self._opening.tools:
+            return None
+        if self._tools_were_used and self._turns + 1 == self._limits.turns_max:
+            return ToolChoice.NONE
+        if choice is None:
             return None
         met = choice is ToolChoice.REQUIRED and self._tools_were_used
         return ToolChoice.AUTO if met else choice

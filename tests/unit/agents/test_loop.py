@@ -296,6 +296,17 @@ def test_the_loop_ends_after_its_turns() -> None:
     assert end_of(caught.value) is LoopEnd.TURNS
 
 
+def test_the_last_turn_is_for_the_answer() -> None:
+    reader = agent(tool_groups=["ProjectRead"])
+    calls = [reply(tool_calls=(call("list_project_files"),))] * 2
+    provider = ScriptedProvider([*calls, '{"title": "Go"}'])
+    answer = run_agent(
+        task(agent=reader, limits=LoopLimits(turns_max=3)), provider, cancelled=never
+    )
+    assert answer.output == {"title": "Go"}
+    assert [request.tool_choice for request in provider.requests] == [None, None, ToolChoice.NONE]
+
+
 def test_the_loop_ends_once_its_tokens_are_spent() -> None:
     reader = agent(tool_groups=["ProjectRead"])
     provider = ScriptedProvider([reply(tool_calls=(call("list_project_files"),))] * 20)
