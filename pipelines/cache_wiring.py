@@ -190,7 +190,7 @@ class CacheWiring:
         """Large payloads go to the object store where unused ones can be found again."""
         if isinstance(self._rows, UserEntryStore):
             return self._rows.can_list
-        return not isinstance(self._rows, MemoryEntryStore)
+        return self._kind != "memory"
 
     @cached_property
     def _guarded(self) -> PayloadOffload:

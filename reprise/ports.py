@@ -110,9 +110,23 @@ class EntryStore(Protocol):
         ...
 
     def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+        self,
+        project_id: str,
+        cache_key: str,
+        *,
+        reason: CacheReason,
+        now: datetime,
+        seen: CacheEntry | None = None,
     ) -> None:
-        """Remove an entry and leave a tombstone with the reason."""
+        """Remove an entry and leave a tombstone with the reason.
+
+        Args:
+            project_id: The project.
+            cache_key: The key.
+            reason: Why.
+            now: The time.
+            seen: Remove it only while it is this one: a twin may have stored another since.
+        """
         ...
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:

@@ -13,6 +13,11 @@ from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
+def is_same(entry: CacheEntry, seen: CacheEntry) -> bool:
+    """Answer whether an entry is the one that was seen, and no later one of its key."""
+    return (entry.created_at, entry.payload_digest) == (seen.created_at, seen.payload_digest)
+
+
 def means(wanted: EntryFilter, entry: CacheEntry) -> bool:
     """Answer whether a filter means an entry."""
     named = ("project_id", "workflow_id", "step_label", "agent_id")

@@ -55,10 +55,18 @@ class GuardedEntryStore:
         return self._store(lambda: self._inner.put(entry, lease=lease))
 
     def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+        self,
+        project_id: str,
+        cache_key: str,
+        *,
+        reason: CacheReason,
+        now: datetime,
+        seen: CacheEntry | None = None,
     ) -> None:
         """Remove an entry and leave a tombstone; see `EntryStore`."""
-        self._store(lambda: self._inner.delete(project_id, cache_key, reason=reason, now=now))
+        self._store(
+            lambda: self._inner.delete(project_id, cache_key, reason=reason, now=now, seen=seen)
+        )
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
         """Return why an entry of this key went; see `EntryStore`."""

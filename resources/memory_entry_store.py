@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
 from reprise.ports import LeaseStore
-from resources.entry_listing import means, stats_of, summary_of, victims_of
+from resources.entry_listing import is_same, means, stats_of, summary_of, victims_of
 
 TOMBSTONE_DAYS = 30
 TOMBSTONES_PER_ENTRY_MAX = 8
@@ -123,12 +123,19 @@ class MemoryEntryStore:
         return True
 
     def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+        self,
+        project_id: str,
+        cache_key: str,
+        *,
+        reason: CacheReason,
+        now: datetime,
+        seen: CacheEntry | None = None,
     ) -> None:
         """Remove an entry, leaving a tombstone when there was one; see `EntryStore`."""
         key = (project_id, cache_key)
         with self._lock:
-            if key in self._kept:
+            kept = self._kept.get(key)
+            if kept is not None and (seen is None or is_same(kept.entry, seen)):
                 self._bury(key, reason, now)
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:

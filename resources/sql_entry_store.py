@@ -42,6 +42,7 @@ _FENCED_UPSERT = f"""
     ) {_ON_CONFLICT}
 """
 _ONE = "project_id = ? AND cache_key = ?"
+_THIS_ONE = f"{_ONE} AND created_at = ? AND payload_digest = ?"
 _GET = f"""
     SELECT {_COLUMNS}, id, last_used_at FROM entry
     WHERE {_ONE} AND (expires_at > ? OR pinned = 1)
@@ -99,7 +100,13 @@ class SqlEntryStore:
             entry = entry_of(rows[0][:-2])
         except ValueError:
             # Edited by hand or by a stray program; nothing is run by reading it.
-            self.delete(project_id, cache_key, reason=CacheReason.PAYLOAD_DAMAGED, now=now)
+            named = dict(zip(NAMES, rows[0], strict=False))
+            self._remove(
+                _THIS_ONE,
+                (project_id, cache_key, named["created_at"], named["payload_digest"]),
+                CacheReason.PAYLOAD_DAMAGED,
+                to_micros(now),
+            )
             return None
         if self._uses.record(rows[0][-2], written_at=rows[0][-1], now=micros):
             self._write_uses(due_only=True)
@@ -115,10 +122,20 @@ class SqlEntryStore:
         return self._database.count(_FENCED_UPSERT, (*row, *fence), write=True) > 0
 
     def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+        self,
+        project_id: str,
+        cache_key: str,
+        *,
+        reason: CacheReason,
+        now: datetime,
+        seen: CacheEntry | None = None,
     ) -> None:
         """Remove an entry, leaving a tombstone when there was one; see `EntryStore`."""
-        self._remove(_ONE, (project_id, cache_key), reason, to_micros(now))
+        if seen is None:
+            self._remove(_ONE, (project_id, cache_key), reason, to_micros(now))
+            return
+        version = (to_micros(seen.created_at), seen.payload_digest)
+        self._remove(_THIS_ONE, (project_id, cache_key, *version), reason, to_micros(now))
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:
         """Return why an entry of this key is not valid any more; see `EntryStore`.

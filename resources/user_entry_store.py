@@ -30,7 +30,7 @@ from reprise.model.base import Value
 from reprise.model.cache import CacheEntry, EntryCaps, EntryFilter, EntryStats, EntrySummary, Lease
 from reprise.model.result import CacheReason
 from reprise.ports import LeaseStore
-from resources.entry_listing import means, stats_of, summary_of, victims_of
+from resources.entry_listing import is_same, means, stats_of, summary_of, victims_of
 
 TOMBSTONE_DAYS = 30
 ENTRY_PREFIX = "reprise/entry/"
@@ -121,12 +121,20 @@ class UserEntryStore:
         return True
 
     def delete(
-        self, project_id: str, cache_key: str, *, reason: CacheReason, now: datetime
+        self,
+        project_id: str,
+        cache_key: str,
+        *,
+        reason: CacheReason,
+        now: datetime,
+        seen: CacheEntry | None = None,
     ) -> None:
         """Put a mark in the place of an entry when there is one; see `EntryStore`."""
         key = _entry_key(project_id, cache_key)
         record = self._read(key)
-        if record is not None and record.entry is not None:
+        if record is None or record.entry is None:
+            return
+        if seen is None or is_same(record.entry, seen):
             self._bury(key, record, reason, now)
 
     def tombstone(self, project_id: str, cache_key: str) -> CacheReason | None:

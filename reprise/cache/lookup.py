@@ -126,13 +126,13 @@ class StepCache:
             refusal = Lookup(
                 reason=CacheReason.PAYLOAD_DAMAGED, detail="its stored result is damaged"
             )
-            return refusal if read_only else self._reject(step, refusal)
+            return refusal if read_only else self._reject(step, refusal, entry)
         result = _result_of(entry.payload)
         if self._settings.validate_storage_artifacts:
             # The result's own list: the payload's digest covers it, the row's copy has none.
             for gone in self._check_artifacts(result.artifacts):
                 keep = read_only or gone.reason is not CacheReason.ARTIFACT_GONE
-                return gone if keep else self._reject(step, gone)
+                return gone if keep else self._reject(step, gone, entry)
         hours = (now - entry.created_at).total_seconds() / 3600
         detail = f"from run {entry.run_id[:8]}, {_age(hours)} old"
         return Lookup(reason=CacheReason.HIT, detail=detail, result=result, entry=entry)
@@ -164,9 +164,10 @@ class StepCache:
             return Lookup(reason=CacheReason.ARTIFACT_GONE, detail=detail)
         return None
 
-    def _reject(self, step: StepIdentity, refusal: Lookup) -> Lookup:
+    def _reject(self, step: StepIdentity, refusal: Lookup, seen: CacheEntry) -> Lookup:
+        # What a twin has stored since is not what was found wanting.
         self._entries.delete(
-            step.project_id, step.cache_key, reason=refusal.reason, now=self._clock()
+            step.project_id, step.cache_key, reason=refusal.reason, now=self._clock(), seen=seen
         )
         return refusal
 

@@ -149,6 +149,23 @@ def test_an_entry_of_one_project_is_not_found_in_another(store: EntryStore) -> N
     assert found(store, "a", NOW)
 
 
+def test_what_a_twin_stored_since_is_not_removed_for_what_was_seen(store: EntryStore) -> None:
+    store.put(entry("a", payload='"old"'))
+    seen = store.get("p1", key_of("a"), now=NOW)
+    assert seen is not None
+    for later in (
+        entry("a", payload='"new"'),
+        entry("a", payload='"old"', created_at=NOW + timedelta(microseconds=1)),
+    ):
+        store.put(later)
+        store.delete("p1", key_of("a"), reason=CacheReason.ARTIFACT_GONE, now=NOW + HOUR, seen=seen)
+        assert store.get("p1", key_of("a"), now=NOW + HOUR) == later
+        assert store.tombstone("p1", key_of("a")) is None
+    store.delete("p1", key_of("a"), reason=CacheReason.ARTIFACT_GONE, now=NOW + HOUR, seen=later)
+    assert len(store) == 0
+    assert store.tombstone("p1", key_of("a")) is CacheReason.ARTIFACT_GONE
+
+
 def test_project_and_key_are_told_apart_by_letter_case(store: EntryStore) -> None:
     store.put(entry("a", project_id="Promo", run_id="upper"))
     store.put(entry("a", project_id="promo", run_id="lower"))

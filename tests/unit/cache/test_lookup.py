@@ -317,6 +317,26 @@ def test_one_artifact_gone_and_one_unanswered_is_gone(
     assert len(entries) == 0
 
 
+def test_a_lookup_that_is_slow_leaves_what_a_twin_has_stored_meanwhile(
+    entries: MemoryEntryStore, objects: MemoryObjectStore, clock: Clock
+) -> None:
+    twin = StepCache(entries, objects.head, StepCacheSettings(), clock)
+
+    def head(key: str) -> ObjectInfo | None:
+        # While this one asks, the twin has found out, executed and stored.
+        clock.now += timedelta(seconds=1)
+        assert twin.store(identity(), StepResult(output="new"), COST) is None
+        return None
+
+    gone = Artifact(name="a.mp4", storage_key="gone.mp4", size_bytes=4)
+    twin.store(identity(), StepResult(output="old", artifacts=(gone,)), COST)
+    slow = StepCache(entries, head, StepCacheSettings(), clock)
+    assert slow.lookup(identity()).reason is CacheReason.ARTIFACT_GONE
+    hit = twin.lookup(identity())
+    assert hit.result is not None
+    assert hit.result.output == "new"
+
+
 def test_a_read_only_lookup_leaves_what_it_cannot_use(
     cache: StepCache, entries: MemoryEntryStore, objects: MemoryObjectStore, film: StepResult
 ) -> None:
