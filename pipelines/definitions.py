@@ -8,6 +8,7 @@ Source: specification D1, D7, D19, W9.
 """
 
 import logging
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -90,6 +91,7 @@ class Wiring:
         self.settings = settings
         self._store = store
         self._providers: dict[str, ModelProvider] = {}
+        self._providers_lock = threading.Lock()
         self._closer: Callable[[], object] | None = None
 
     @property
@@ -250,9 +252,11 @@ class Wiring:
         Raises:
             UnknownName: It is not configured; says how to.
         """
-        if provider_id not in self._providers:
-            self._providers[provider_id] = self._make_provider(provider_id)
-        return self._providers[provider_id]
+        with self._providers_lock:
+            # One for all threads: its limits are theirs together.
+            if provider_id not in self._providers:
+                self._providers[provider_id] = self._make_provider(provider_id)
+            return self._providers[provider_id]
 
     def use_provider(self, provider_id: str, provider: ModelProvider) -> None:
         """Answer with this provider under an id, whatever the settings say of it."""

@@ -7,7 +7,7 @@ from reprise.agents.prices import ModelPrice, PriceOf
 from reprise.errors import UnknownName
 from reprise.ports import ModelProvider
 from resources.anthropic_provider import BASE_URL, AnthropicProvider
-from resources.model_transport import Endpoint
+from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.price_list import load_price_list
 from resources.provider_settings import ProviderSettings
@@ -79,6 +79,8 @@ def _endpoint(provider_id: str, chosen: ProviderSettings, base_url: str) -> Endp
         timeout_seconds=chosen.timeout_seconds,
         stream=chosen.stream,
         idle_seconds=chosen.idle_seconds,
+        concurrency=chosen.concurrency,
+        requests_per_minute=chosen.requests_per_minute,
     )
 
 

@@ -13,7 +13,8 @@ from reprise.agents.cache_marks import NO_MARKS, CacheMarks
 from reprise.agents.prices import PriceOf
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.ports import Cancelled
-from resources.model_transport import Ask, Endpoint, ModelTransport, Replies, Sdk
+from resources.model_call import Ask, Endpoint, Sdk
+from resources.model_transport import ModelTransport, Replies
 
 BASE_URL = "https://api.anthropic.com"
 """Where the vendor itself serves."""

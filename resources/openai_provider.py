@@ -12,7 +12,8 @@ from reprise.agents.chat_requests import request_bytes
 from reprise.agents.prices import PriceOf
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.ports import Cancelled
-from resources.model_transport import Ask, Endpoint, ModelTransport, Replies, Sdk
+from resources.model_call import Ask, Endpoint, Sdk
+from resources.model_transport import ModelTransport, Replies
 
 STREAMED = b',"stream":true,"stream_options":{"include_usage":true}}'
 """Ends the body of a request for a stream; without the option a stream has no usage."""

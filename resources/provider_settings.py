@@ -28,6 +28,11 @@ class ProviderSettings(BaseModel):
     not reliable, or not at all."""
     timeout_seconds: float = Field(default=300.0, gt=0)
     """Total deadline of one call."""
+    concurrency: int = Field(default=8, ge=1, le=256)
+    """Most calls of one model at once, over all runs of a process."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """Most calls of one model in any minute; null sets no bound. The endpoint's own rate-limit
+    headers are followed in any case."""
     stream: bool = False
     """Ask for answers as a stream: an endpoint that died is noticed after `idle_seconds`."""
     idle_seconds: float = Field(default=60.0, gt=0)

@@ -57,6 +57,9 @@ BACKOFF_SECONDS_MAX = 8.0
 RETRY_AFTER_SECONDS_MAX = 60.0
 """Longest pause that an endpoint may ask for; a longer one ends the loop."""
 
+NOTED_WAIT_SECONDS = 1.0
+"""A shorter wait for a rate limit is not worth a word."""
+
 POLL_SECONDS = 0.1
 """How often a pause looks whether the run is being stopped."""
 
@@ -178,6 +181,7 @@ class _Loop:
         self._turns = 0
         self._retries = 0
         self._repairs = 0
+        self._waited_seconds = 0.0
         self._notes: list[str] = []
         self._tools_were_used = False
 
@@ -221,6 +225,8 @@ class _Loop:
     def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
         if self._repairs:
             self._note(f"the answer fitted its schema after {self._repairs} corrections")
+        if self._waited_seconds >= NOTED_WAIT_SECONDS:
+            self._note(f"calls waited {self._waited_seconds:.0f} s for the provider's rate limit")
         return AgentAnswer(
             output=output,
             usage=self.usage,
@@ -235,6 +241,7 @@ class _Loop:
         reply = self._call(messages)
         self._turns += 1
         self.usage += reply.usage
+        self._waited_seconds += reply.waited_seconds
         self._room.learn(messages, reply.usage.tokens - reply.usage.output)
         # Before anything is parsed: a cut answer may well be valid JSON up to where it was cut.
         if reply.finish_reason == "length":

@@ -153,6 +153,8 @@ class ModelReply(Value):
     """What the call took."""
     model: str
     """The model that answered."""
+    waited_seconds: float = Field(default=0.0, ge=0)
+    """How long the call waited for its turn, the provider's limits being what they are."""
 
 
 class ProviderIdentity(Value):

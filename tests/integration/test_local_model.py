@@ -27,7 +27,7 @@ from reprise.model.conversation import (
 from reprise.ports import Cancelled, ModelProvider
 from reprise.tools.access import ToolAccess
 from reprise.tools.toolbox import Toolbox
-from resources.model_transport import Endpoint
+from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.tool_modes import JsonToolProvider
 from tests.child_process import start_python

@@ -12,7 +12,7 @@ from reprise.model.conversation import AgentInputs, ModelRequest, PriorOutput
 from reprise.model.result import Usage
 from resources.definition_files import load_definitions
 from resources.heuristic_provider import HeuristicProvider
-from resources.model_transport import Endpoint
+from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.scripted_provider import ScriptedProvider
 from tests.analyses import talk

@@ -17,7 +17,7 @@ from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
 from reprise.model.result import Usage
 from reprise.tools.catalog import tool_schemas
-from resources.model_transport import Endpoint
+from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.tool_modes import NoToolProvider
 from tests.model_endpoint import Asked, EndpointServer, completion, endpoint_server

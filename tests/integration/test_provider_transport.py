@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,7 +19,7 @@ from reprise.model.conversation import Message, ModelRequest
 from reprise.model.result import Usage
 from reprise.ports import ModelProvider
 from resources.anthropic_provider import AnthropicProvider
-from resources.model_transport import Endpoint
+from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from tests.model_endpoint import (
     Asked,
@@ -190,7 +191,8 @@ def test_an_answer_in_one_piece_and_as_a_stream_are_the_same(
     server.responder = respond
     streamed = protocol.provider(server, stream=True).complete(request(), cancelled=never)
 
-    assert streamed == whole
+    as_one = whole.model_copy(update={"waited_seconds": streamed.waited_seconds})
+    assert streamed == as_one
     assert whole.text == "hello"
     assert whole.finish_reason == "stop"
     assert whole.usage == USAGES[protocol.name]
@@ -241,6 +243,53 @@ def test_a_status_says_whether_to_try_again(
     assert caught.value.transient is transient
     assert caught.value.retry_after_seconds == 7
     assert len(server.asked) == 1, "the loop retries, the adapter does not"
+
+
+def test_a_pause_that_one_call_is_told_holds_for_the_next(
+    protocol: Protocol, server: EndpointServer
+) -> None:
+    server.responder = lambda asked, _: asked.answer(
+        {}, status=429, headers={"Retry-After-Ms": "400"}
+    )
+    provider = protocol.provider(server)
+    with pytest.raises(ProviderError):
+        provider.complete(request(), cancelled=never)
+    server.responder = lambda asked, _: asked.answer(protocol.answer)
+    reply = provider.complete(request(), cancelled=never)
+    assert 0.2 < reply.waited_seconds < 5
+    assert provider.complete(request(), cancelled=never).waited_seconds < 0.2
+
+
+def test_an_endpoint_with_nothing_left_is_not_asked_before_it_has(
+    protocol: Protocol, server: EndpointServer
+) -> None:
+    left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "400ms"}
+    server.responder = lambda asked, _: asked.answer(protocol.answer, headers=left)
+    provider = protocol.provider(server)
+    provider.complete(request(), cancelled=never)
+    assert provider.complete(request(), cancelled=never).waited_seconds > 0.2
+
+
+def test_threads_share_a_providers_places(protocol: Protocol, server: EndpointServer) -> None:
+    lock = threading.Lock()
+    now, most = 0, 0
+
+    def respond(asked: Asked, _: dict[str, Any]) -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        server.release.wait(0.03)
+        with lock:
+            now -= 1
+        asked.answer(protocol.answer)
+
+    server.responder = respond
+    provider = protocol.provider(server, concurrency=2)
+    with ThreadPoolExecutor(6) as pool:
+        replies = list(pool.map(lambda _: provider.complete(request(), cancelled=never), range(12)))
+    assert most == 2
+    assert len(replies) == 12
 
 
 def test_a_redirect_is_not_followed_and_no_other_host_sees_key_or_prompt(
