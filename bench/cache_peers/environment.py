@@ -31,19 +31,21 @@ class PeerEnvironment:
 
     Args:
         folder: Where it is made; one that is there from before is used as it is.
+        requirements: The peers, a pin a line.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, requirements: Path = HERE / "requirements.txt") -> None:
         self.python = folder / "venv" / "bin" / "python"
         self.missing: dict[str, str] = {}
         """Requirement → why it could not be installed."""
         self._folder = folder
+        self._requirements = requirements
 
     def install(self) -> None:
         """Make the environment; one requirement after the other, so that one cannot sink all."""
         if not self.python.exists():
             venv.create(self._folder / "venv", with_pip=True)
-        for line in (HERE / "requirements.txt").read_text().splitlines():
+        for line in self._requirements.read_text().splitlines():
             requirement = line.strip()
             if requirement and not requirement.startswith("#"):
                 self._install_one(requirement)

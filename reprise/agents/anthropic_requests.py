@@ -51,18 +51,23 @@ def request_bytes(
     head = _FRAMES(request, flags)
     turns = _turns(FORMS.each(request.messages))
     marked = marked_turns([turn.role for turn in turns], marks)
-    pieces = [head]
+    pieces: list[bytes] = []
     for index, turn in enumerate(turns):
-        blocks = turn.results + turn.others
+        pieces.append(_OPENINGS[turn.role])
+        blocks = [*turn.results, *turn.others]
         if index in marked:
             blocks[-1] = _marked(blocks[-1], marks.ttl)
-        pieces += _turn_pieces(turn.role, blocks, is_first=index == 0)
-    pieces.append(b"]}")
+        pieces += blocks if len(blocks) == 1 else _with_commas(blocks)
+    # Joined once, not each turn and then all.
+    if not pieces:
+        return head + b"]}"
+    pieces[0] = head + pieces[0].removeprefix(_CLOSING + b",")
+    pieces.append(_CLOSING + b"]}")
     return b"".join(pieces)
 
 
 class _Form(NamedTuple):
-    """A message as content blocks."""
+    """A message as content blocks; each item is one or more, with commas between them."""
 
     role: str
     results: tuple[bytes, ...]
@@ -87,33 +92,35 @@ class _Flags(NamedTuple):
     tool_choice: ToolChoice | None
 
 
-def _turns(forms: Sequence[_Form]) -> list[_Turn]:
-    turns: list[_Turn] = []
+def _turns(forms: Sequence[_Form]) -> list[_Form | _Turn]:
+    """Return the turns; a message that is one by itself is given as it is."""
+    turns: list[_Form | _Turn] = []
     said = ""
-    for role, results, others in forms:
+    for form in forms:
+        role, results, others = form
         if not results and not others:
             continue
         if role != said:
-            turns.append(_Turn(role, [*results], [*others]))
+            turns.append(form)
             said = role
         else:
-            turns[-1].results.extend(results)
-            turns[-1].others.extend(others)
+            turn = turns[-1]
+            if not isinstance(turn, _Turn):
+                turn = turns[-1] = _Turn(role, [*turn.results], [*turn.others])
+            turn.results.extend(results)
+            turn.others.extend(others)
     return turns
 
 
-def _turn_pieces(role: str, blocks: Sequence[bytes], *, is_first: bool) -> list[bytes]:
-    """Return a turn's JSON in pieces: the request is joined once, not each turn and then all."""
-    pieces = [b"" if is_first else b",", b'{"role":"%b","content":[' % role.encode()]
-    for block in blocks:
-        pieces += (block, b",")
-    pieces[-1] = b"]}"
+def _with_commas(blocks: Sequence[bytes]) -> list[bytes]:
+    pieces = [b","] * (2 * len(blocks) - 1)
+    pieces[::2] = blocks
     return pieces
 
 
-def _marked(block: bytes, ttl: str) -> bytes:
-    """Return a copy of a block with a cache mark; the block itself is shared by all requests."""
-    return b'%b,"cache_control":%b}' % (block[:-1], orjson.dumps(_cache_control(ttl)))
+def _marked(blocks: bytes, ttl: str) -> bytes:
+    """Return a copy with a cache mark in the last block; all requests share what is copied."""
+    return b'%b,"cache_control":%b}' % (blocks[:-1], orjson.dumps(_cache_control(ttl)))
 
 
 def _cache_control(ttl: str) -> dict[str, JsonValue]:
@@ -130,9 +137,10 @@ def _form(message: Message) -> _Form:
     parts = [message.content, *message.parts]
     blocks = [_part(part) for part in parts if isinstance(part, Media) or part.strip()]
     blocks += [_tool_use(call) for call in message.tool_calls]
-    others = [orjson.dumps(block) for block in blocks[:-1]]
-    others += [_serialised(block, options) for block in blocks[-1:]]
-    return _Form(message.role, (), tuple(others))
+    if not blocks:
+        return _Form(message.role, (), ())
+    others = [*map(orjson.dumps, blocks[:-1]), _serialised(blocks[-1], options)]
+    return _Form(message.role, (), (b",".join(others),))
 
 
 def _serialised(block: dict[str, object], options: Sequence[MessageOption]) -> bytes:
@@ -205,6 +213,12 @@ def _head(request: ModelRequest, flags: _Flags) -> bytes:
             head["output_config"] = {"format": form}
     return canonical_json(head, sort_keys=False)[:-1].encode() + b',"messages":['
 
+
+_CLOSING = b"]}"
+_OPENINGS = {
+    role: _CLOSING + b',{"role":"%b","content":[' % role.encode() for role in ("user", "assistant")
+}
+"""What ends a turn and begins the next."""
 
 FORMS: Memo[Message, _Form] = Memo(_form)
 """Each message in the protocol's form."""

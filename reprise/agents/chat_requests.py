@@ -42,7 +42,10 @@ def request_bytes(
     """
     flags = _Flags(model, limit_name, with_tools, with_schema, request.tool_choice)
     frame = _FRAMES(request, flags)
-    return b",".join((frame.head, *_in_order(FORMS.each(request.messages)))) + frame.tail
+    pieces = [frame.head, *_in_order(FORMS.each(request.messages))]
+    # Not behind the whole, which would be copied once more.
+    pieces[-1] += frame.tail
+    return b",".join(pieces)
 
 
 class _Form(NamedTuple):
