@@ -20,7 +20,7 @@ class ProviderSettings(BaseModel):
     model: str = ""
     """Model that answers when an agent names none."""
     context_tokens: int | None = Field(default=None, gt=0)
-    """The model's context, where it is small."""
+    """The model's context, where it is small; tool results are cut to what it still holds."""
     structured_output: bool = True
     """The endpoint takes a JSON Schema as the format of an answer."""
     tools: Literal["native", "json", "none"] = "native"

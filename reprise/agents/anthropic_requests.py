@@ -34,7 +34,12 @@ TOOL_CHOICES: Mapping[ToolChoice, str] = {
 
 
 def request_bytes(
-    request: ModelRequest, *, model: str, with_schema: bool, marks: CacheMarks
+    request: ModelRequest,
+    *,
+    model: str,
+    with_schema: bool,
+    marks: CacheMarks,
+    streamed: bool = False,
 ) -> bytes:
     """Return the body of a request.
 
@@ -43,11 +48,12 @@ def request_bytes(
         model: The model's name.
         with_schema: Send the schema as the format of the answer.
         marks: Which ends to keep in the provider's prefix cache.
+        streamed: Ask for the answer as a stream.
 
     Raises:
         MessageInvalid: A message's parts do not fit its role.
     """
-    flags = _Flags(model, with_schema, marks.system, marks.ttl, request.tool_choice)
+    flags = _Flags(model, with_schema, streamed, marks.system, marks.ttl, request.tool_choice)
     head = _FRAMES(request, flags)
     turns = _turns(FORMS.each(request.messages))
     marked = marked_turns([turn.role for turn in turns], marks)
@@ -87,6 +93,7 @@ class _Turn(NamedTuple):
 class _Flags(NamedTuple):
     model: str
     with_schema: bool
+    streamed: bool
     marks_system: bool
     ttl: str
     tool_choice: ToolChoice | None
@@ -190,6 +197,8 @@ def _head(request: ModelRequest, flags: _Flags) -> bytes:
         value = getattr(parameters, name)
         if value is not None:
             head[name] = value
+    if flags.streamed:
+        head["stream"] = True
     if request.system_prompt.strip():
         system: dict[str, JsonValue] = {"type": "text", "text": scrubbed(request.system_prompt)}
         if flags.marks_system:

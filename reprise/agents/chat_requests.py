@@ -26,7 +26,13 @@ AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"
 
 
 def request_bytes(
-    request: ModelRequest, *, model: str, limit_name: str, with_tools: bool, with_schema: bool
+    request: ModelRequest,
+    *,
+    model: str,
+    limit_name: str,
+    with_tools: bool,
+    with_schema: bool,
+    streamed: bool = False,
 ) -> bytes:
     """Return the body of a request.
 
@@ -36,11 +42,12 @@ def request_bytes(
         limit_name: Name of the bound on the answer: `max_tokens` or `max_completion_tokens`.
         with_tools: Offer the request's tools.
         with_schema: Send the schema as `response_format`.
+        streamed: Ask for the answer as a stream that ends with the usage.
 
     Raises:
         MessageInvalid: A message's parts do not fit its role.
     """
-    flags = _Flags(model, limit_name, with_tools, with_schema, request.tool_choice)
+    flags = _Flags(model, limit_name, with_tools, with_schema, streamed, request.tool_choice)
     frame = _FRAMES(request, flags)
     pieces = [frame.head, *_in_order(FORMS.each(request.messages))]
     # Not behind the whole, which would be copied once more.
@@ -62,6 +69,7 @@ class _Flags(NamedTuple):
     limit_name: str
     with_tools: bool
     with_schema: bool
+    streamed: bool
     tool_choice: ToolChoice | None
 
 
@@ -164,6 +172,8 @@ def _frame(request: ModelRequest, flags: _Flags) -> _Frame:
                 "strict": False,
             },
         }
+    if flags.streamed:
+        behind |= {"stream": True, "stream_options": {"include_usage": True}}
     head = f'{{"model":{_json(flags.model)},"messages":[{_json(system)}'
     return _Frame(head.encode(), f"],{_json(behind)[1:]}".encode())
 

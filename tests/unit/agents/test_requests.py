@@ -197,6 +197,21 @@ def test_a_tool_choice_is_said_in_each_protocols_own_word_and_may_change_between
         assert orjson.loads(anthropic(asked))["tool_choice"] == at_anthropic
 
 
+def test_a_stream_is_asked_for_inside_the_body() -> None:
+    asked = request(Message(role="user", content="Go"))
+    body = chat_requests.request_bytes(
+        asked, model="m", limit_name="n", with_tools=True, with_schema=True, streamed=True
+    )
+    stream = {"stream": True, "stream_options": {"include_usage": True}}
+    plain = orjson.loads(chat(asked))
+    bound = plain.pop("max_tokens")
+    assert orjson.loads(body) == {**plain, **stream, "n": bound}
+    sent = anthropic_requests.request_bytes(
+        asked, model="m", with_schema=True, marks=NO_MARKS, streamed=True
+    )
+    assert orjson.loads(sent) == {**orjson.loads(anthropic(asked)), "stream": True}
+
+
 def test_a_schema_that_anthropic_cannot_take_is_left_to_the_prompt() -> None:
     schema = {"type": "object", "additionalProperties": {"type": "number"}}
     asked = request(Message(role="user", content="Go"), output_schema=schema)
