@@ -164,12 +164,12 @@ def _works(history: tuple[Message, ...]) -> dict[str, Callable[[], object]]:
 
     def chat_bytes() -> bytes:
         return chat_requests.request_bytes(
-            request(), model="m", limit_name="max_tokens", with_tools=True, with_schema=True
+            request(), model="m", limit_name="max_tokens", with_schema=True, streamed=False
         )
 
     def anthropic_bytes() -> bytes:
         return anthropic_requests.request_bytes(
-            request(), model="m", with_schema=True, marks=CacheMarks()
+            request(), model="m", with_schema=True, marks=CacheMarks(), streamed=False
         )
 
     chat = openai.OpenAI(api_key="x", base_url="http://bench/v1", http_client=_silent(CHAT_REPLY))

@@ -6,7 +6,10 @@ in its row.
 
     python -m bench.agents [--quick] [--no-peers] [--peers-dir FOLDER]
 
-Parts: `bench.agent_turns` (P9).
+Parts: `bench.budget_prompts`, `bench.budget_retention`, `bench.budget_speed` (P8),
+`bench.agent_turns` (P9).
+
+Source: specification P8, P9, B14.
 """
 
 import argparse
@@ -16,6 +19,9 @@ import tempfile
 from pathlib import Path
 
 from bench.agent_turns import compare_turns, measure_turns
+from bench.budget_prompts import measure_prompts
+from bench.budget_retention import measure_retention
+from bench.budget_speed import measure_speed
 from bench.interleaved import cores
 
 MEGABYTES = 8.0
@@ -30,13 +36,18 @@ def main() -> int:
     parser.add_argument("--peers-dir", type=Path, help="where the peers are installed and kept")
     arguments = parser.parse_args()
     print(f"{cores()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    reached = [
+        measure_prompts(),
+        measure_retention(),
+        measure_speed(5 if arguments.quick else 15),
+    ]
     gains = measure_turns(MEGABYTES, repetitions=3 if arguments.quick else 9)
     print()
     print(*gains, sep="\n", flush=True)
     if not arguments.no_peers:
         with tempfile.TemporaryDirectory() as name:
             compare_turns(MEGABYTES, (arguments.peers_dir or Path(name)).absolute())
-    return 0 if all(gain.reached for gain in gains) else 1
+    return 0 if all(reached) and all(gain.reached for gain in gains) else 1
 
 
 if __name__ == "__main__":

@@ -19,9 +19,6 @@ from resources.model_transport import ModelTransport, Replies
 BASE_URL = "https://api.anthropic.com"
 """Where the vendor itself serves."""
 
-STREAMED = b',"stream":true}'
-"""Ends the body of a request for a stream."""
-
 
 class AnthropicProvider:
     """Asks one endpoint.
@@ -85,10 +82,12 @@ class AnthropicProvider:
         """
         model = request.agent.parameters.model or self._model
         body = request_bytes(
-            request, model=model, with_schema=self._structured_output, marks=self._marks
+            request,
+            model=model,
+            with_schema=self._structured_output,
+            marks=self._marks,
+            streamed=self._endpoint.stream,
         )
-        if self._endpoint.stream:
-            body = body[:-1] + STREAMED
         ask = Ask("/v1/messages", body, model, request.timeout_seconds)
         return self._transport.answer(ask, cancelled)
 

@@ -15,9 +15,6 @@ from reprise.ports import Cancelled
 from resources.model_call import Ask, Endpoint, Sdk
 from resources.model_transport import ModelTransport, Replies
 
-STREAMED = b',"stream":true,"stream_options":{"include_usage":true}}'
-"""Ends the body of a request for a stream; without the option a stream has no usage."""
-
 
 class OpenAICompatibleProvider:
     """Asks one endpoint.
@@ -81,14 +78,13 @@ class OpenAICompatibleProvider:
         return self._transport.answer(ask, cancelled)
 
     def _body(self, request: ModelRequest, model: str) -> bytes:
-        body = request_bytes(
+        return request_bytes(
             request,
             model=model,
             limit_name=self._limit_name,
-            with_tools=True,
             with_schema=self._structured_output,
+            streamed=self._endpoint.stream,
         )
-        return body[:-1] + STREAMED if self._endpoint.stream else body
 
     @property
     def _limit_name(self) -> str:

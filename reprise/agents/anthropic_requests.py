@@ -39,7 +39,7 @@ def request_bytes(
     model: str,
     with_schema: bool,
     marks: CacheMarks,
-    streamed: bool = False,
+    streamed: bool,
 ) -> bytes:
     """Return the body of a request.
 

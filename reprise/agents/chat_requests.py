@@ -30,9 +30,8 @@ def request_bytes(
     *,
     model: str,
     limit_name: str,
-    with_tools: bool,
     with_schema: bool,
-    streamed: bool = False,
+    streamed: bool,
 ) -> bytes:
     """Return the body of a request.
 
@@ -40,14 +39,13 @@ def request_bytes(
         request: What is asked.
         model: The model's name at the endpoint.
         limit_name: Name of the bound on the answer: `max_tokens` or `max_completion_tokens`.
-        with_tools: Offer the request's tools.
         with_schema: Send the schema as `response_format`.
-        streamed: Ask for the answer as a stream that ends with the usage.
+        streamed: Ask for the answer as a stream.
 
     Raises:
         MessageInvalid: A message's parts do not fit its role.
     """
-    flags = _Flags(model, limit_name, with_tools, with_schema, streamed, request.tool_choice)
+    flags = _Flags(model, limit_name, with_schema, streamed, request.tool_choice)
     frame = _FRAMES(request, flags)
     pieces = [frame.head, *_in_order(FORMS.each(request.messages))]
     # Not behind the whole, which would be copied once more.
@@ -67,7 +65,6 @@ class _Form(NamedTuple):
 class _Flags(NamedTuple):
     model: str
     limit_name: str
-    with_tools: bool
     with_schema: bool
     streamed: bool
     tool_choice: ToolChoice | None
@@ -155,7 +152,7 @@ def _frame(request: ModelRequest, flags: _Flags) -> _Frame:
         value = getattr(parameters, name)
         if value is not None:
             behind[name] = value
-    if request.tools and flags.with_tools:
+    if request.tools:
         behind["tools"] = [
             {"type": "function", "function": scrubbed_value(tool.model_dump(mode="json"))}
             for tool in request.tools
@@ -173,6 +170,7 @@ def _frame(request: ModelRequest, flags: _Flags) -> _Frame:
             },
         }
     if flags.streamed:
+        # Without the option a stream has no usage.
         behind |= {"stream": True, "stream_options": {"include_usage": True}}
     head = f'{{"model":{_json(flags.model)},"messages":[{_json(system)}'
     return _Frame(head.encode(), f"],{_json(behind)[1:]}".encode())

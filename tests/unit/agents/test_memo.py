@@ -50,12 +50,14 @@ def request(*messages: Message, **changes: Any) -> ModelRequest:
 
 def chat(asked: ModelRequest) -> bytes:
     return chat_requests.request_bytes(
-        asked, model="m", limit_name="max_tokens", with_tools=True, with_schema=True
+        asked, model="m", limit_name="max_tokens", with_schema=True, streamed=False
     )
 
 
 def anthropic(asked: ModelRequest, marks: CacheMarks = NO_MARKS) -> bytes:
-    return anthropic_requests.request_bytes(asked, model="m", with_schema=True, marks=marks)
+    return anthropic_requests.request_bytes(
+        asked, model="m", with_schema=True, marks=marks, streamed=False
+    )
 
 
 def test_a_product_is_made_once() -> None:

@@ -121,12 +121,14 @@ def common(rng: Random) -> dict[str, Any]:
 
 def chat(request: ModelRequest) -> bytes:
     return chat_requests.request_bytes(
-        request, model="m", limit_name="max_tokens", with_tools=True, with_schema=True
+        request, model="m", limit_name="max_tokens", with_schema=True, streamed=False
     )
 
 
 def anthropic(request: ModelRequest, marks: CacheMarks) -> bytes:
-    return anthropic_requests.request_bytes(request, model="m", with_schema=True, marks=marks)
+    return anthropic_requests.request_bytes(
+        request, model="m", with_schema=True, marks=marks, streamed=False
+    )
 
 
 @pytest.mark.parametrize("length", LENGTHS)

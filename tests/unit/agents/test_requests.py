@@ -39,12 +39,14 @@ def request(*messages: Message, **changes: Any) -> ModelRequest:
 
 def chat(asked: ModelRequest) -> bytes:
     return chat_requests.request_bytes(
-        asked, model="m", limit_name="max_tokens", with_tools=True, with_schema=True
+        asked, model="m", limit_name="max_tokens", with_schema=True, streamed=False
     )
 
 
 def anthropic(asked: ModelRequest, marks: CacheMarks = NO_MARKS) -> bytes:
-    return anthropic_requests.request_bytes(asked, model="m", with_schema=True, marks=marks)
+    return anthropic_requests.request_bytes(
+        asked, model="m", with_schema=True, marks=marks, streamed=False
+    )
 
 
 def call(number: int, arguments: str = "{}") -> ToolCall:
@@ -200,7 +202,7 @@ def test_a_tool_choice_is_said_in_each_protocols_own_word_and_may_change_between
 def test_a_stream_is_asked_for_inside_the_body() -> None:
     asked = request(Message(role="user", content="Go"))
     body = chat_requests.request_bytes(
-        asked, model="m", limit_name="n", with_tools=True, with_schema=True, streamed=True
+        asked, model="m", limit_name="n", with_schema=True, streamed=True
     )
     stream = {"stream": True, "stream_options": {"include_usage": True}}
     plain = orjson.loads(chat(asked))
