@@ -1,5 +1,6 @@
 """What the loop does with its history: repaired once, appended to, thinned, fitted."""
 
+from reprise.agents import chat_requests
 from reprise.agents.loop import AgentTask, run_agent
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import (
@@ -50,6 +51,18 @@ def test_a_turn_appends_and_keeps_every_earlier_message_and_the_frame() -> None:
         assert after.system_prompt is before.system_prompt
         assert after.tools is before.tools
         assert after.agent is before.agent
+
+
+def test_each_request_begins_with_the_one_before() -> None:
+    """A provider's prefix cache reads what it knows, and the memo joins what it has."""
+    bodies = [
+        chat_requests.request_bytes(
+            one, model="m", limit_name="max_tokens", with_schema=True, streamed=False
+        ).partition(b'],"max_tokens"')[0]
+        for one in asked()
+    ]
+    assert bodies[1].startswith(bodies[0] + b",")
+    assert bodies[2].startswith(bodies[1] + b",")
 
 
 def test_an_earlier_conversation_goes_before_the_task_and_is_repaired() -> None:
