@@ -175,13 +175,15 @@ class Ui:
     def __init__(self, process: "subprocess.Popen[str]", port: int) -> None:
         self.process = process
         self.address = f"http://127.0.0.1:{port}"
+        self.headers: dict[str, str] = {}
+        """What a proxy would add to each request."""
 
     def ask(self, query: str, **variables: object) -> Any:
         """Send a GraphQL query or mutation and return its data."""
         request = urllib.request.Request(
             f"{self.address}/graphql",
             json.dumps({"query": query, "variables": variables}).encode(),
-            {"Content-Type": "application/json"},
+            {"Content-Type": "application/json", **self.headers},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             body = json.loads(answer.read())
