@@ -91,7 +91,7 @@ class Wiring:
         self.settings = settings
         self._store = store
         self._providers: dict[str, ModelProvider] = {}
-        self._providers_lock = threading.Lock()
+        self._providers_lock = threading.RLock()
         self._closer: Callable[[], object] | None = None
 
     @property
@@ -262,6 +262,14 @@ class Wiring:
         """Answer with this provider under an id, whatever the settings say of it."""
         self._providers[provider_id] = provider
 
+    def _recorded(self, provider_id: str) -> ModelProvider:
+        """Return a provider that another one records."""
+        chosen = self.settings.providers.get(provider_id)
+        if chosen is not None and chosen.kind == "replay":
+            message = f"provider {provider_id!r} is a replay itself; name the one that it records"
+            raise UnknownName(message)
+        return self.provider(provider_id)
+
     def _make_provider(self, provider_id: str) -> ModelProvider:
         if provider_id == "heuristic":
             return HeuristicProvider()
@@ -273,7 +281,7 @@ class Wiring:
                 f" REPRISE_PROVIDERS__{provider_id.upper()}__BASE_URL and …__MODEL"
             )
             raise UnknownName(message)
-        return configured_provider(provider_id, chosen)
+        return configured_provider(provider_id, chosen, self._recorded)
 
 
 def build_definitions(wiring: Wiring) -> dg.Definitions:

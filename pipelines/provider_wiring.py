@@ -1,5 +1,6 @@
 """Model providers as the settings describe them."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -11,19 +12,27 @@ from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.price_list import load_price_list
 from resources.provider_settings import ProviderSettings
+from resources.replay_provider import RecordingProvider, ReplayProvider
 from resources.scripted_provider import ScriptedProvider
 from resources.tool_modes import JsonToolProvider, NoToolProvider
 
 Setting = TypeVar("Setting")
 
 
-def configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
+def configured_provider(
+    provider_id: str, chosen: ProviderSettings, other: Callable[[str], ModelProvider]
+) -> ModelProvider:
     """Return the provider that the settings describe.
+
+    Args:
+        provider_id: Its id.
+        chosen: Its settings.
+        other: Gives another provider by id.
 
     Raises:
         UnknownName: They lack something that it needs; names the variable.
     """
-    provider = _adapter(provider_id, chosen)
+    provider = _adapter(provider_id, chosen, other)
     match chosen.tools:
         case "native":
             return provider
@@ -33,8 +42,15 @@ def configured_provider(provider_id: str, chosen: ProviderSettings) -> ModelProv
             return NoToolProvider(provider)
 
 
-def _adapter(provider_id: str, chosen: ProviderSettings) -> ModelProvider:
+def _adapter(
+    provider_id: str, chosen: ProviderSettings, other: Callable[[str], ModelProvider]
+) -> ModelProvider:
     match chosen.kind:
+        case "replay":
+            recording = _given(chosen.recording, provider_id, "RECORDING", "to a file")
+            if chosen.records is not None:
+                return RecordingProvider(provider_id, other(chosen.records), recording)
+            return ReplayProvider(provider_id, recording, context_tokens=chosen.context_tokens)
         case "scripted":
             script = _given(chosen.script, provider_id, "SCRIPT", "to a JSON file")
             return ScriptedProvider.from_file(

@@ -11,8 +11,8 @@ class ProviderSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    kind: Literal["openai_compatible", "anthropic", "scripted"] = "openai_compatible"
-    """Protocol that the endpoint speaks, or answers from a script."""
+    kind: Literal["openai_compatible", "anthropic", "replay", "scripted"] = "openai_compatible"
+    """Protocol that the endpoint speaks, or answers from a recording or a script."""
     base_url: str | None = None
     """Endpoint, such as `http://127.0.0.1:8080/v1`; null is Anthropic's own, for its protocol."""
     api_key: SecretStr | None = None
@@ -50,6 +50,10 @@ class ProviderSettings(BaseModel):
     """Dollars per million tokens written to the prefix cache; null takes `price_input`."""
     script: Path | None = None
     """Answers of a scripted provider: a JSON file."""
+    recording: Path | None = None
+    """Recording that a replay provider answers from: a file of JSON lines."""
+    records: str | None = None
+    """Id of another provider that a replay provider asks, to record its answers."""
 
     @model_validator(mode="before")
     @classmethod
