@@ -33,7 +33,7 @@ SCHEMA_VERSION = 5
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
     StepType.VIDEO_ANALYZE: "shots 1, loudness 1, speech 1, view 1",
-    StepType.EDIT_ROOM: "2",
+    StepType.EDIT_ROOM: "3",
     StepType.VIDEO_COMPILE: "2",
 }
 """Revision of each executor's own rules; bump one when its answers change for the same inputs."""

@@ -16,6 +16,7 @@ from reprise.media.spoken import SPAN_SECONDS_MAX, Footage, SpokenWord, span_sec
 from reprise.media.usable import (
     Stretch,
     bad_seconds,
+    minus_frames,
     range_stretch,
     shot_ranges,
     speech_stretch,
@@ -125,11 +126,11 @@ def passages_of(
         raise StepFailed(message)
     sentences = {name: each for each in footages.values() for name in each.by_sentence}
     shots = {shot.id: (each, shot) for each in footages.values() for shot in each.source.shots}
+    chosen = [cut for cut in cuts if isinstance(cut, dict)]
+    shown = _shown_sentences(chosen, sentences)
     used: set[str] = set()
     passages: list[Passage] = []
-    for cut in cuts:
-        if not isinstance(cut, dict):
-            continue
+    for cut in chosen:
         reason = str(cut.get("reason") or "chosen by the director")[:REASON_CHARS_MAX]
         ids = _texts(cut.get("sentence_ids"))
         spoken = [name for name in ids if _take(name, sentences, used, notes)]
@@ -142,7 +143,8 @@ def passages_of(
             elif name not in used:
                 used.add(name)
                 footage, shot = shots[name]
-                passages += _shot_passages(footage, shot, reason, seconds_each, notes)
+                taken = [piece.stretch for piece in shown if piece.passage.footage is footage]
+                passages += _shot_passages(footage, shot, taken, notes, (reason, seconds_each))
     return passages
 
 
@@ -187,10 +189,45 @@ def _spoken_passages(
     return runs
 
 
+def _shown_sentences(
+    cuts: Sequence[Mapping[str, JsonValue]], sentences: Mapping[str, Footage]
+) -> list[Piece]:
+    """Return what the chosen sentences show, wherever they stand."""
+    names = [
+        name
+        for cut in cuts
+        for name in _texts(cut.get("sentence_ids"))
+        if name in sentences and name not in sentences[name].blocked
+    ]
+    return [
+        piece
+        for name in dict.fromkeys(names)
+        for piece in pieces_of(_spoken_passages([name], sentences, ""))
+    ]
+
+
 def _shot_passages(
-    footage: Footage, shot: Shot, reason: str, seconds: float, notes: list[str]
+    footage: Footage,
+    shot: Shot,
+    taken: Sequence[Stretch],
+    notes: list[str],
+    asked: tuple[str, float],
 ) -> list[Passage]:
-    ranges = shot_ranges(footage, shot, whole_sentences=True)
+    """Return the longest part of a shot that can be shown and that no chosen sentence shows.
+
+    Args:
+        footage: Its source.
+        shot: The shot.
+        taken: What chosen sentences show of the source.
+        notes: Why there is none is added here.
+        asked: Reason of the cut, and how many seconds are shown.
+    """
+    reason, seconds = asked
+    whole = shot_ranges(footage, shot, whole_sentences=True)
+    ranges = minus_frames(whole, taken, footage.rate)
+    if whole and not ranges:
+        notes.append(f"left out {shot.id!r}: a chosen sentence shows it")
+        return []
     if not ranges:
         why = "it is black, frozen or silent, or too short"
         if shot_ranges(footage, shot):

@@ -208,6 +208,16 @@ def test_a_sentence_that_a_shot_brings_is_not_added_once_more() -> None:
     assert spoken.count("studios") == 1
 
 
+def test_a_shot_that_a_chosen_sentence_shows_is_not_shown_once_more() -> None:
+    analysis = talk()
+    speech: JsonValue = {"sentence_ids": ["v1.t005"], "shot_ids": [], "reason": "says it"}
+    shot: JsonValue = {"sentence_ids": [], "shot_ids": ["v1.s005"], "reason": "looks good"}
+    for cuts in ([speech, shot], [shot, speech]):
+        decision = edit_decision({"title": "Title", "cuts": cuts}, analysis, CONFIG)
+        assert "left out 'v1.s005': a chosen sentence shows it" in decision.notes
+        assert _shown_twice(decision) == 0
+
+
 def test_the_film_has_the_rate_of_most_of_its_time() -> None:
     """A shot at 60 a second has more frames than two as long at 25, but less of the film."""
     slow, fast = silent_film(seconds=40.0).sources[0], silent_film(seconds=40.0).sources[0]
@@ -323,6 +333,32 @@ def test_whatever_is_chosen_the_film_keeps_its_promises(
     if not ignored[1]:
         for before, after in pairwise(decision.cuts):
             assert _silent_end(before, source) + _silent_start(after, source) <= 0.7
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(1, 12).map(lambda n: f"v1.t{n:03d}"), max_size=3),
+            st.lists(st.integers(1, 7).map(lambda n: f"v1.s{n:03d}"), max_size=2),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_sentences_and_shots_are_chosen_nothing_is_shown_twice(
+    picked: list[tuple[list[str], list[str]]],
+) -> None:
+    cuts: list[JsonValue] = [
+        {"sentence_ids": [*spoken], "shot_ids": [*seen], "reason": "x"} for spoken, seen in picked
+    ]
+    decision = edit_decision({"title": "Title", "cuts": cuts}, talk(), CONFIG)
+    assert _shown_twice(decision) == 0
+
+
+def _shown_twice(decision: EditDecision) -> int:
+    """Return the frames that cuts of a decision have in common."""
+    frames = [n for cut in decision.cuts for n in range(cut.start_frame, cut.end_frame)]
+    return len(frames) - len(set(frames))
 
 
 def _apart(pairs: list[tuple[float, float]]) -> list[tuple[float, float]]:
