@@ -24,7 +24,9 @@ from pipelines.behalf_wiring import BehalfWiring
 from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
+from pipelines.indexing import ProjectIndexing
 from pipelines.ingest import Ingest
+from pipelines.project_files import ProjectFiles
 from pipelines.provider_wiring import configured_provider
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
@@ -149,6 +151,17 @@ class Wiring:
     def ingest(self) -> Ingest:
         """Files into projects and out of them."""
         return Ingest(self.projects, self.objects, self.index, media_kind, now)
+
+    @cached_property
+    def indexing(self) -> ProjectIndexing:
+        """Takes projects into the search index."""
+        return ProjectIndexing(
+            files=ProjectFiles(self.projects, self.objects, self.index, now),
+            history=self.history,
+            bodies=Bodies(self.objects),
+            workflows=lambda: self.definitions.workflows,
+            provider=lambda: self.provider(self.settings.provider),
+        )
 
     @cached_property
     def cache_wiring(self) -> CacheWiring:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pipelines.prepare import step_agents
 from reprise.context.step_input import read_orders
 from reprise.model.agent import EFFECT_GROUPS, AgentDefinition, ToolGroup
-from reprise.model.workflow import Workflow
+from reprise.model.workflow import Step, StepType, Workflow
 
 
 def step_reads(
@@ -21,12 +21,12 @@ def step_reads(
     reads: dict[int, frozenset[int]] = {}
     last_effect: int | None = None
     last_stop: int | None = None
+    project = _ProjectOrder()
     for step in workflow.steps:
         its_agents = step_agents(step, agents)
         orders = set(read_orders(step, workflow, its_agents))
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in its_agents))
-        if ToolGroup.WORKFLOW_READ in groups:
-            orders |= set(reads)
+        orders |= project.waits(step, groups)
         if last_stop is not None:
             orders.add(last_stop)
         if step.function is not None and step.function.stops:
@@ -37,6 +37,37 @@ def step_reads(
             last_effect = step.order
         reads[step.order] = frozenset(orders)
     return reads
+
+
+class _ProjectOrder:
+    """The order between steps that read a project and steps that change what is read there.
+
+    An agent with ProjectRead sees what earlier agents wrote, and searches what earlier analyses
+    heard; what a later agent writes it does not see.
+    """
+
+    def __init__(self) -> None:
+        self._writers: set[int] = set()
+        self._analyses: set[int] = set()
+        self._readers: set[int] = set()
+
+    def waits(self, step: Step, groups: frozenset[ToolGroup]) -> set[int]:
+        """Return the earlier steps that a step waits for on account of the project."""
+        waits: set[int] = set()
+        searches = ToolGroup.PROJECT_READ in groups
+        reads = searches or step.type in (StepType.EXTRACT, StepType.FUNCTION)
+        if reads:
+            waits |= self._writers
+        if searches:
+            waits |= self._analyses
+        if ToolGroup.PROJECT_WRITE in groups:
+            waits |= self._readers
+            self._writers.add(step.order)
+        if reads:
+            self._readers.add(step.order)
+        if step.type is StepType.VIDEO_ANALYZE:
+            self._analyses.add(step.order)
+        return waits
 
 
 def transitive_reduction(reads: Mapping[int, frozenset[int]]) -> dict[int, frozenset[int]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from pipelines.prepare import PreparedStep
+from pipelines.prepare import PreparedStep, step_agents
 from pipelines.services import StepContext, StepExecutor
 from pipelines.step_run import StepRun
 from pipelines.steps import EXECUTORS
@@ -20,7 +20,7 @@ from reprise.cache.key import KeyFacts, cache_key, field_digests, key_fields
 from reprise.cache.lookup import StepIdentity
 from reprise.cache.policy import cache_verdict
 from reprise.canonical import NotCanonical
-from reprise.context.step_input import sees_request
+from reprise.context.step_input import sees_request, shown_orders
 from reprise.errors import UnknownName
 from reprise.model.cache import Lookup
 from reprise.model.result import CacheReason
@@ -99,9 +99,12 @@ def _fields(
 def _identity(
     run: StepRun, context: StepContext, facts: KeyFacts, fields: Mapping[str, str | None]
 ) -> StepIdentity:
+    agents = step_agents(run.step, context.services.agents)
+    shown = shown_orders(run.step, run.workflow, agents)
     read = {
         f"step {order} ({item.label})": run.history[order].body_digest
         for order, item in context.prior.items()
+        if order in shown
     }
     seen = {file.id: (file.name, file.content_digest) for file in context.files}
     digests = field_digests(fields)

@@ -84,6 +84,7 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
         prior_digests={order: run.history[order].body_digest for order in prior},
         variables=variables,
         agents=agents,
+        searched=services.search_state(run.project_id, agents),
         files=tuple(services.projects.files(run.project_id)),
         provider=services.provider(run.provider_id or services.default_provider),
         services=services,

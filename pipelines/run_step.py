@@ -13,8 +13,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from pipelines.identify import identify_step
 from pipelines.prepare import PreparedStep, prepare_step
@@ -26,7 +28,9 @@ from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.errors import Cancelled, StoreError
 from reprise.model.budget import BudgetReport
 from reprise.model.cache import Lease, Lookup
+from reprise.model.media import VideoAnalysis
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
+from reprise.model.workflow import StepType
 
 logger = logging.getLogger(__name__)
 
@@ -145,10 +149,21 @@ class _Attempt:
         return last.cached_seconds_saved if last.from_cache else last.seconds
 
     def _given(self, result: StepResult, looked: Lookup) -> _Answer:
+        self._take_transcripts(result)
         identity = self._identified.identity
         key = identity.cache_key if identity is not None else None
         context = self._context
         return _Answer(result, looked, key, len(context.resolved_input), context.budgeted)
+
+    def _take_transcripts(self, result: StepResult) -> None:
+        """Let later steps search what an analysis heard; without an index they find less."""
+        if self._run.step.type is not StepType.VIDEO_ANALYZE:
+            return
+        try:
+            analysis = VideoAnalysis.model_validate(result.output)
+            self._services.project_files.take_analysis(self._run.project_id, analysis)
+        except (StoreError, ValidationError) as error:
+            logger.warning("the transcripts of %s are not indexed: %s", self._run.where, error)
 
     def _execute(self) -> StepResult:
         with _folder(self._context.workdir):
@@ -203,8 +218,7 @@ class _Attempt:
     def _facts_now(self) -> KeyFacts | None:
         """Return the facts of the step's key as they are now; None when they cannot be had."""
         try:
-            files = tuple(self._services.projects.files(self._run.project_id))
-            return self._identified.executor.key_facts(replace(self._context, files=files))
+            return self._identified.executor.key_facts(self._context.as_of_now())
         except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             # The result is there; what it would be stored under is not (specification C7, C23).
             logger.warning("step cache: %s is not stored: %s", self._run.where, error)

@@ -4,8 +4,8 @@ Source: STYLE section 1; wired in pipelines/definitions.py alone.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -13,14 +13,16 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from pipelines.project_files import ProjectFiles
 from reprise.agents.answer_schema import answer_schema
 from reprise.agents.loop import LOOP_REVISION
 from reprise.cache.key import KeyFacts, file_rows
 from reprise.cache.lookup import StepCache
 from reprise.cache.single_flight import Flights
+from reprise.canonical import NotCanonical
 from reprise.context.bodies import Bodies
 from reprise.context.budget import ContextBudget
-from reprise.errors import ObjectMissing
+from reprise.errors import ObjectMissing, RepriseError
 from reprise.model.agent import AgentDefinition, LoopLimits, ToolGroup
 from reprise.model.budget import BudgetReport
 from reprise.model.conversation import (
@@ -31,6 +33,7 @@ from reprise.model.conversation import (
 )
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
+from reprise.model.search import IndexRow, index_revision
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
     Cancelled,
@@ -50,6 +53,33 @@ from reprise.tools.catalog import tool_facts
 
 DOCUMENT_BYTES_MAX = 2 * 2**20
 """Larger documents are not read by agents."""
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """What the searches of a step are answered from."""
+
+    rows: tuple[IndexRow, ...] = ()
+    """What the index knows of each file, by name."""
+    elsewhere: str | None = None
+    """Revision of who answers searches, when that is not the index."""
+    fault: str | None = None
+    """Why that cannot be told; there is no key then."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """File name → digest of what the index knows of it."""
+        return {row.name: row.digest for row in self.rows}
+
+    @property
+    def revision(self) -> str:
+        """The revision that an answer has to come from."""
+        return index_revision(self.digests) if self.elsewhere is None else self.elsewhere
+
+    @property
+    def key_rows(self) -> tuple[tuple[str, ...], ...]:
+        """What there is besides the index, for the key."""
+        return () if self.elsewhere is None else (("search", self.elsewhere),)
 
 
 @dataclass(frozen=True)
@@ -84,6 +114,22 @@ class Services:
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
     """Run id and run tags → the user in whose name the run works, or None."""
 
+    @property
+    def project_files(self) -> ProjectFiles:
+        """Files of projects, with their rows and what the index knows of them."""
+        return ProjectFiles(self.projects, self.objects, self.index, self.clock)
+
+    def search_state(self, project_id: str, agents: Iterable[AgentDefinition]) -> SearchState:
+        """Return what searches of these agents are answered from now; a fault is kept in it."""
+        if not any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in agents):
+            return SearchState()
+        try:
+            rows = tuple(self.index.rows(project_id))
+            elsewhere = self.search is not self.index
+            return SearchState(rows, self.search.revision(project_id) if elsewhere else None)
+        except RepriseError as error:
+            return SearchState(fault=str(error))
+
 
 @dataclass(frozen=True)
 class StepContext:
@@ -106,6 +152,8 @@ class StepContext:
     """The agents that work in it, in speaking order."""
     files: tuple[ProjectFile, ...]
     """The project's files, by name."""
+    searched: SearchState
+    """What its agents' searches are answered from; nothing when none may search."""
     provider: ModelProvider
     services: Services
     workdir: Path
@@ -200,6 +248,9 @@ class StepContext:
         reads_project = any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in self.agents)
         providers = [self.provider_of(agent).identity() for agent in self.agents]
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in self.agents))
+        reads_history = ToolGroup.WORKFLOW_READ in groups or any(
+            identity.reads_values for identity in providers
+        )
         return KeyFacts(
             agents=tuple(self._as_asked(agent) for agent in self.agents),
             providers=tuple(
@@ -210,12 +261,31 @@ class StepContext:
                 for agent, identity in zip(self.agents, providers, strict=True)
             ),
             tools=tool_facts(groups) if groups else (),
-            files=file_rows(self.files) if reads_project else None,
-            history=self.prior_rows() if any(item.reads_values for item in providers) else None,
+            files=self._seen_files() if reads_project else None,
+            history=self.prior_rows() if reads_history else None,
             context_budget=None
             if self.budgeted is None
             else self.budgeted.settings.model_dump(mode="json"),
         )
+
+    def as_of_now(self) -> "StepContext":
+        """Return the same step with the project's files and index as they are now."""
+        return replace(
+            self,
+            files=tuple(self.services.projects.files(self.project_id)),
+            searched=self.services.search_state(self.project_id, self.agents),
+        )
+
+    def _seen_files(self) -> tuple[tuple[str, ...], ...]:
+        """Return what tells the project apart for an agent that lists, searches and reads it.
+
+        Raises:
+            NotCanonical: What searches are answered from cannot be told.
+        """
+        if self.searched.fault is not None:
+            message = f"the search index cannot be told: {self.searched.fault}"
+            raise NotCanonical(message)
+        return file_rows(self.files, self.searched.digests) + self.searched.key_rows
 
     def _as_asked(self, agent: AgentDefinition) -> AgentDefinition:
         """Return an agent with the schema that its answer has to fit in this step."""
@@ -232,10 +302,12 @@ class StepContext:
     ) -> AgentInputs:
         """Return the step's inputs as values; project files only for who may read them."""
         may_read = ToolGroup.PROJECT_READ in agent.tool_groups
+        reads_values = self.provider_of(agent).identity().reads_values
         return AgentInputs(
             user_request=self.user_request,
             prior=(*(self.prior[order] for order in sorted(self.prior)), *said),
-            documents=self._documents() if may_read else (),
+            # A model has its tools to read them.
+            documents=self._documents() if may_read and reads_values else (),
             files=self.files if may_read else (),
             parameters=dict(parameters or {}),
         )

@@ -6,7 +6,7 @@ Source: specification A5; the rules are in reprise/agents/heuristics.
 import json
 
 from reprise.agents.heuristics.material import material_of
-from reprise.agents.heuristics.rules import REVISION, RULES
+from reprise.agents.heuristics.rules import PLAIN_RULES, REVISION, RULES
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import InputUnresolved, ProviderError
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
@@ -40,8 +40,8 @@ class HeuristicProvider:
             message = "the run was stopped before the rules were applied"
             raise RunCancelled(message)
         agent = request.agent
-        rule = RULES.get(agent.agent_type)
-        if rule is None:
+        rule, plain = RULES.get(agent.agent_type), PLAIN_RULES.get(agent.agent_type)
+        if rule is None and plain is None:
             message = (
                 f"the heuristic provider has no rules for agent {agent.id!r} of type "
                 f"{agent.agent_type!r} (it knows {', '.join(RULES)}); choose another provider "
@@ -49,7 +49,8 @@ class HeuristicProvider:
             )
             raise ProviderError(message)
         try:
-            answer = rule(material_of(request.inputs))
+            inputs = request.inputs
+            answer = plain(inputs) if plain else rule(material_of(inputs)) if rule else None
         except InputUnresolved as error:
             message = f"agent {agent.id!r}: {error}"
             raise ProviderError(message) from error

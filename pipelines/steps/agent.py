@@ -3,8 +3,11 @@
 Source: specification W3, A1 to A3.
 """
 
+from pydantic import JsonValue
+
 from pipelines.services import StepContext
-from reprise.agents.loop import AgentTask, run_agent
+from pipelines.tool_access import ask_agent
+from reprise.agents.loop import AgentTask
 from reprise.cache.key import KeyFacts
 from reprise.model.result import StepResult
 
@@ -26,25 +29,26 @@ class AgentExecutor:
         """
         agent = context.agents[0]
         context.progress(f"asking {agent.id}", None)
-        answer = run_agent(
-            AgentTask(
-                agent=agent,
-                resolved_input=context.resolved_input,
-                task=context.step.prompt or "",
-                inputs=context.agent_inputs(agent),
-                limits=context.limits_of(agent),
-            ),
-            context.provider_of(agent),
-            cancelled=context.cancelled,
+        task = AgentTask(
+            agent=agent,
+            resolved_input=context.resolved_input,
+            task=context.step.prompt or "",
+            inputs=context.agent_inputs(agent),
+            limits=context.limits_of(agent),
         )
+        answer, tools = ask_agent(context, task)
+        figures: dict[str, JsonValue] = {
+            "turns": answer.turns,
+            "call_retries": answer.retries,
+            "ended": answer.ended.value,
+        }
+        if tools.written:
+            figures["files_written"] = ", ".join(tools.written)
         return StepResult(
             output=answer.output,
             usage=answer.usage,
             model=answer.model,
             notes=answer.notes,
-            metadata={
-                "turns": answer.turns,
-                "call_retries": answer.retries,
-                "ended": answer.ended.value,
-            },
+            lossy=tools.lossy,
+            metadata=figures,
         )

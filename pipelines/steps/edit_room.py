@@ -8,7 +8,8 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from pipelines.services import StepContext
-from reprise.agents.loop import AgentAnswer, AgentTask, add_usage, run_agent
+from pipelines.tool_access import ask_agent
+from reprise.agents.loop import AgentAnswer, AgentTask, add_usage
 from reprise.cache.key import KeyFacts
 from reprise.context.step_input import body_text
 from reprise.errors import StepFailed
@@ -46,9 +47,11 @@ class EditRoomExecutor:
         config = context.step.edit_room or EditRoomConfig()
         analysis = _analysis(context)
         said: list[PriorOutput] = []
+        lossy = None
         for place, agent in enumerate(context.agents):
             context.progress(f"{agent.id} ({place + 1} of {len(context.agents)})", None)
-            answer = run_agent(
+            answer, tools = ask_agent(
+                context,
                 AgentTask(
                     agent=agent,
                     resolved_input=_with_room(context.resolved_input, said),
@@ -56,9 +59,8 @@ class EditRoomExecutor:
                     inputs=context.agent_inputs(agent, said, _parameters(config)),
                     limits=context.limits_of(agent),
                 ),
-                context.provider_of(agent),
-                cancelled=context.cancelled,
             )
+            lossy = lossy or tools.lossy
             answers.append(answer)
             said.append(
                 # No order of the workflow: where the room stands in it is not in its key.
@@ -78,6 +80,7 @@ class EditRoomExecutor:
             usage=_spent(answers),
             model=answers[-1].model,
             notes=(*(note for answer in answers for note in answer.notes), *decision.notes),
+            lossy=lossy,
             metadata={
                 "cuts": len(decision.cuts),
                 "turns": sum(answer.turns for answer in answers),

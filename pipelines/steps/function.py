@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pipelines.services import StepContext
-from reprise.cache.key import KeyFacts, file_rows
+from reprise.cache.key import KeyFacts
 from reprise.canonical import NotCanonical, canonical_json, sha256_hex
 from reprise.context.plain_json import plain_json
 from reprise.context.step_input import mapped_values
@@ -27,9 +27,6 @@ from reprise.model.workflow import FunctionConfig
 from reprise.ports import LoadedFunction
 
 logger = logging.getLogger(__name__)
-
-ALL_FILES = ("*",)
-"""Patterns of a function that may see the whole project."""
 
 ERROR_CHARS_MAX = 500
 """Longest message of an error in the user's code."""
@@ -91,9 +88,10 @@ def _files(context: StepContext, config: FunctionConfig) -> list[ProjectFile]:
 
 
 def _file_facts(context: StepContext, config: FunctionConfig) -> tuple[tuple[str, ...], ...]:
-    """Return what the function may see of the project: all of it, unless its config says less."""
-    if config.files == ALL_FILES:
-        return file_rows(context.files)
+    """Return what the function may see of the project: all of it, unless its config says less.
+
+    It is shown no status and no time, so that a file that is being indexed is the same file to it.
+    """
     return tuple(
         (file.id, file.name, file.content_digest, file.media_kind.value, file.media_type)
         for file in _files(context, config)

@@ -107,9 +107,18 @@ class KeyFacts:
     """Fingerprint of a Function step's code (reprise/cache/fingerprint.py)."""
 
 
-def file_rows(files: Sequence[ProjectFile]) -> tuple[tuple[str, ...], ...]:
-    """Return the fingerprint rows of a whole project, by file id (specification C2)."""
-    return tuple(
+def file_rows(
+    files: Sequence[ProjectFile], indexed: Mapping[str, str] | None = None
+) -> tuple[tuple[str, ...], ...]:
+    """Return the fingerprint rows of a whole project, by file id (specification C2).
+
+    Args:
+        files: The project's files.
+        indexed: File name → digest of what the search index knows of it, for an agent that
+            searches; the index may lag behind the files.
+    """
+    left = dict(indexed or {})
+    rows = [
         (
             file.id,
             file.storage_key,
@@ -117,9 +126,11 @@ def file_rows(files: Sequence[ProjectFile]) -> tuple[tuple[str, ...], ...]:
             file.uploaded_at.isoformat(),
             file.summary_status.value,
             file.indexing_status.value,
+            *([left.pop(file.name)] if file.name in left else ()),
         )
         for file in sorted(files, key=lambda file: file.id)
-    )
+    ]
+    return (*rows, *((f"index of {name}", digest) for name, digest in sorted(left.items())))
 
 
 def key_fields(

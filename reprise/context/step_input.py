@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from reprise.canonical import canonical_json
 from reprise.context.variables import names_in
 from reprise.errors import InputUnresolved
-from reprise.model.agent import AgentDefinition
+from reprise.model.agent import AgentDefinition, ToolGroup
 from reprise.model.conversation import PriorOutput
 from reprise.model.result import StepStatus
 from reprise.model.variables import REQUEST_VARIABLE
@@ -65,6 +65,18 @@ def used_names(step: Step, agents: "tuple[AgentDefinition, ...]") -> set[str]:
 
 def read_orders(step: Step, workflow: Workflow, agents: "tuple[AgentDefinition, ...]") -> list[int]:
     """Return the orders of the earlier steps whose outputs a step reads, rising.
+
+    An agent with WorkflowRead may read any; else what the step is shown counts.
+    """
+    if any(ToolGroup.WORKFLOW_READ in agent.tool_groups for agent in agents):
+        return [other.order for other in workflow.steps if other.order < step.order]
+    return shown_orders(step, workflow, agents)
+
+
+def shown_orders(
+    step: Step, workflow: Workflow, agents: "tuple[AgentDefinition, ...]"
+) -> list[int]:
+    """Return the orders of the earlier steps whose outputs a step is shown, rising.
 
     Its input mode, its mapping and the output variables that it names all count.
     """

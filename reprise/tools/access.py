@@ -1,7 +1,7 @@
-"""What the tools of one agent may reach in one step.
+"""What the tools of one agent may reach in one step, and what they did there.
 
-A door is None where the agent's groups do not lead; its tools are neither offered nor run then.
-Tools see the project as it was when the step began, and what the agent itself wrote since.
+Tools see the project as it was when the step began, and what the agent itself wrote since. Without
+a door to the project they have what is among the agent's inputs.
 
 Source: specification A2, C2, C23.
 """
@@ -9,42 +9,86 @@ Source: specification A2, C2, C23.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from reprise.model.conversation import AgentInputs, ProjectDocument
-from reprise.model.project import ProjectFile
+from reprise.errors import BadInput
+from reprise.model.conversation import AgentInputs, PriorOutput
+from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
 
 
 @dataclass(frozen=True)
 class ProjectDoor:
-    """A project, for reading."""
+    """A project as tools reach it; what is wrong with a store is raised."""
 
     text: Callable[[ProjectFile], str]
-    """Returns a document's text, perhaps cut."""
+    """Returns a document's text; raises BadInput for one that cannot be read."""
     search: Callable[[str, int], SearchAnswer]
     """Returns what a query finds, at most so many hits."""
     indexed: Callable[[str], IndexedFile | None]
     """Returns what the index knows of a file."""
-    rows: Callable[[], Sequence[IndexRow]]
-    """Returns what the index knows of each file."""
+    rows: Sequence[IndexRow]
+    """What the index knows of each file, by name."""
+    write: Callable[[str, str], ProjectFile]
+    """Creates or replaces a document of this name and text; raises BadInput when it may not."""
 
 
 @dataclass
 class ToolAccess:
-    """What the tools of one agent may reach, and what they did."""
+    """What the tools of one agent may reach."""
 
     inputs: AgentInputs = field(default_factory=AgentInputs)
     """Files, documents and prior outputs as values."""
     project: ProjectDoor | None = None
-    """The project's texts and index; None leaves the documents among the inputs."""
+    """The project's texts and index."""
+    written: list[str] = field(default_factory=list)
+    """Names of the files that the agent wrote."""
 
     def files(self) -> Sequence[ProjectFile]:
         """Return the project's files, by name."""
         return sorted(self.inputs.files, key=lambda file: file.name)
 
+    def file(self, name: str) -> ProjectFile | None:
+        """Return a file."""
+        return next((file for file in self.inputs.files if file.name == name), None)
+
     def document_names(self) -> list[str]:
         """Return the names of the documents that can be read."""
-        return [document.name for document in self.inputs.documents]
+        if self.project is None:
+            return [document.name for document in self.inputs.documents]
+        return [file.name for file in self.files() if file.media_kind is MediaKind.DOCUMENT]
 
-    def document(self, name: str) -> ProjectDocument | None:
-        """Return a document."""
-        return next((each for each in self.inputs.documents if each.name == name), None)
+    def text(self, name: str) -> str | None:
+        """Return a document's text; None when there is no document of this name.
+
+        Raises:
+            BadInput: It cannot be read.
+        """
+        if self.project is None:
+            named = (each.text for each in self.inputs.documents if each.name == name)
+            return next(named, None)
+        file = self.file(name)
+        if file is None or file.media_kind is not MediaKind.DOCUMENT:
+            return None
+        return self.project.text(file)
+
+    def indexed(self, name: str) -> IndexedFile | None:
+        """Return what the index knows of a file."""
+        return self.project.indexed(name) if self.project is not None else None
+
+    def write(self, name: str, text: str) -> ProjectFile:
+        """Create or replace a document; tools that read see it from now on.
+
+        Raises:
+            BadInput: It may not be written.
+        """
+        if self.project is None:
+            message = "the project cannot be written here; put the text into your answer"
+            raise BadInput(message)
+        file = self.project.write(name, text)
+        self.written.append(name)
+        others = [each for each in self.inputs.files if each.name != name]
+        self.inputs = self.inputs.model_copy(update={"files": (*others, file)})
+        return file
+
+    def prior(self) -> Sequence[PriorOutput]:
+        """Return the prior steps' outputs, by order; what was said in a room is none."""
+        return [item for item in self.inputs.prior if item.order > 0]

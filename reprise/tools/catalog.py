@@ -14,16 +14,24 @@ from pydantic import JsonValue
 
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import ToolSchema
-from reprise.tools import project_read
+from reprise.tools import project_read, project_write, workflow_read
 from reprise.tools.tool import Tool
 
 TOOL_GROUPS: Mapping[str, ToolGroup] = {
     "list_project_files": ToolGroup.PROJECT_READ,
+    "search_project_files": ToolGroup.PROJECT_READ,
     "read_project_file": ToolGroup.PROJECT_READ,
+    "read_project_transcript": ToolGroup.PROJECT_READ,
+    "write_project_file": ToolGroup.PROJECT_WRITE,
+    "list_prior_steps": ToolGroup.WORKFLOW_READ,
+    "read_prior_output": ToolGroup.WORKFLOW_READ,
 }
 """Every tool and the group that it belongs to."""
 
-TOOLS: Mapping[str, Tool] = {tool.schema.name: tool for tool in project_read.TOOLS}
+TOOLS: Mapping[str, Tool] = {
+    tool.schema.name: tool
+    for tool in (*project_read.TOOLS, *project_write.TOOLS, *workflow_read.TOOLS)
+}
 """Every tool by name."""
 
 

@@ -8,7 +8,7 @@ Source: specification A2.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -68,3 +68,13 @@ def lines_within(lines: list[str], chars_max: int = RESULT_CHARS_MAX) -> list[st
         if size > chars_max:
             return lines[: max(at, 1)]
     return lines
+
+
+def items_within(items: Sequence[JsonValue], chars_max: int = RESULT_CHARS_MAX) -> list[JsonValue]:
+    """Return as many of the items as fit into a result, at least one."""
+    size = 0
+    for at, item in enumerate(items):
+        size += len(json.dumps(item, ensure_ascii=False)) + 2
+        if size > chars_max:
+            return list(items[: max(at, 1)])
+    return list(items)

@@ -24,6 +24,8 @@ ARGUMENTS_CHARS_MAX = 100_000
 ANSWER_CHARS_MAX = 40_000
 """Longest result of a call, in characters of JSON; tools keep below it on their own."""
 
+PROBLEM_CHARS_MAX = 300
+
 
 class Toolbox:
     """The tools of one agent in one step.
@@ -76,7 +78,13 @@ class Toolbox:
             jsonschema.Draft202012Validator(tool.schema.parameters).iter_errors(values), None
         )
         if problem is not None:
-            return failure(
-                f"the arguments do not fit: {problem.message[:300]}; see the tool's schema"
-            )
+            return failure(f"the arguments do not fit: {_what(problem)}; see the tool's schema")
         return tool.function(values, self._access)
+
+
+def _what(problem: jsonschema.ValidationError) -> str:
+    """Return what is wrong; a long value is not said again."""
+    if len(problem.message) <= PROBLEM_CHARS_MAX:
+        return problem.message
+    place = "/".join(map(str, problem.absolute_path))
+    return f"{place[:100]!r} breaks the rule {problem.validator}: {problem.validator_value!s:.100}"

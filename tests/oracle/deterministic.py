@@ -113,24 +113,42 @@ class DeterministicProvider:
         return seen
 
 
+FIRST: Mapping[str, str] = {
+    "list_project_files": "{}",
+    "search_project_files": '{"query": "brief note one two"}',
+    "list_prior_steps": "{}",
+}
+"""What an agent asks first, of the tools that it has."""
+
+
 def _wanted_tools(request: ModelRequest) -> tuple[ToolCall, ...]:
-    """List the files, then read all of them, where the agent may."""
+    """List files and steps and search, then read all that there is, where the agent may."""
     offered = {tool.name for tool in request.tools}
     results = [message for message in request.messages if message.role == "tool"]
-    if not offered:
-        return ()
     if not results:
-        return (ToolCall(id="1", name="list_project_files", arguments="{}"),)
-    if len(results) > 1:
-        return ()
+        wanted = [(tool, arguments) for tool, arguments in FIRST.items() if tool in offered]
+    elif sum(bool(message.tool_calls) for message in request.messages) == 1:
+        wanted = [call for result in results for call in _readings(result)]
+    else:
+        wanted = []
     return tuple(
-        ToolCall(id=f"r{place}", name="read_project_file", arguments=json.dumps({"name": name}))
-        for place, name in enumerate(_listed(results[0]))
+        ToolCall(id=f"c{len(results)}-{place}", name=tool, arguments=arguments)
+        for place, (tool, arguments) in enumerate(wanted)
     )
 
 
-def _listed(listing: Message) -> list[str]:
-    return [row["name"] for row in json.loads(listing.content)["files"] if row["readable"]]
+def _readings(result: Message) -> list[tuple[str, str]]:
+    listed = json.loads(result.content)
+    calls = [
+        ("read_project_file" if row["readable"] else "read_project_transcript", row["name"])
+        for row in listed.get("files", [])
+        if row["readable"] or row.get("has_transcript")
+    ]
+    found = [(tool, json.dumps({"name": name})) for tool, name in calls]
+    return found + [
+        ("read_prior_output", json.dumps({"order": row["order"]}))
+        for row in listed.get("steps", [])
+    ]
 
 
 def _content(path: Path) -> str:

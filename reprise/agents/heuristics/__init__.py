@@ -13,6 +13,7 @@ Map:
     looks           what makes a shot worth showing
     content, audience, brand, hook, visual      the five analysts
     story_editor, pacing_critic, director       the edit room
+    file_summary                                summaries of project files
 
 To add a rule: its module, its row in `rules`, and a case in tests/unit/agents/test_heuristics.py;
 when an answer changes, raise `REVISION` in the same commit.

@@ -8,11 +8,13 @@ from reprise.agents.heuristics.audience import audience_analyst
 from reprise.agents.heuristics.brand import brand_analyst
 from reprise.agents.heuristics.content import content_analyst
 from reprise.agents.heuristics.director import director
+from reprise.agents.heuristics.file_summary import file_summarizer
 from reprise.agents.heuristics.hook import hook_analyst
 from reprise.agents.heuristics.material import Material
 from reprise.agents.heuristics.pacing_critic import pacing_critic
 from reprise.agents.heuristics.story_editor import story_editor
 from reprise.agents.heuristics.visual import visual_analyst
+from reprise.model.conversation import AgentInputs
 
 REVISION = "2"
 """Raised whenever a rule would answer the same inputs otherwise (specification C2)."""
@@ -28,3 +30,6 @@ RULES: Mapping[str, Callable[[Material], JsonValue]] = {
     "director": director,
 }
 """Agent type → its rule."""
+
+PLAIN_RULES: Mapping[str, Callable[[AgentInputs], JsonValue]] = {"file_summarizer": file_summarizer}
+"""The same for agents that need no footage."""

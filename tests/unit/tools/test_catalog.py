@@ -1,15 +1,19 @@
 """The tools of an agent: offered by group, bounded, and never raising."""
 
 import json
+import re
 from collections.abc import Collection
 from datetime import UTC, datetime
+from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import AgentInputs, ProjectDocument
+from reprise.model.loading import parse_agent
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.tools.access import ToolAccess
 from reprise.tools.catalog import TOOL_GROUPS, TOOLS, tool_facts, tool_names, tool_schemas
@@ -52,18 +56,44 @@ def run(tool: str, inputs: AgentInputs = INPUTS, /, **arguments: object) -> dict
 
 
 def test_tools_are_offered_by_group_and_sorted() -> None:
-    assert tool_names(READ) == ("list_project_files", "read_project_file")
-    assert tool_names([ToolGroup.WORKFLOW_READ]) == ()
+    assert tool_names(READ) == (
+        "list_project_files",
+        "read_project_file",
+        "read_project_transcript",
+        "search_project_files",
+    )
+    assert tool_names([ToolGroup.PROJECT_WRITE]) == ("write_project_file",)
+    assert tool_names([ToolGroup.WORKFLOW_READ]) == ("list_prior_steps", "read_prior_output")
     assert [schema.name for schema in tool_schemas(READ)] == list(tool_names(READ))
 
 
-def test_every_tool_has_a_schema_a_revision_and_facts_for_the_key() -> None:
+def test_every_tool_has_one_group_one_schema_one_revision_and_facts_for_the_key() -> None:
     assert set(TOOLS) == set(TOOL_GROUPS)
-    facts = tool_facts(READ)
-    assert [(fact["name"], fact["revision"]) for fact in facts] == [
-        ("list_project_files", "1"),
-        ("read_project_file", "2"),
-    ]
+    for name, tool in TOOLS.items():
+        assert tool.schema.name == name
+        assert tool.function.__name__ == name
+        assert tool.revision.isdecimal()
+        jsonschema.Draft202012Validator.check_schema(tool.schema.parameters)
+        assert tool.schema.parameters["additionalProperties"] is False
+    facts = tool_facts(ToolGroup)
+    assert {fact["name"]: fact["revision"] for fact in facts} == {
+        name: tool.revision for name, tool in TOOLS.items()
+    }
+
+
+PROMPTS = sorted((Path(__file__).parents[3] / "workflows").rglob("*.md"))
+NAMED = re.compile(r"\b(?:list|read|search|write)_[a-z_]+\b")
+
+
+@pytest.mark.parametrize("path", PROMPTS, ids=lambda path: path.stem)
+def test_a_prompt_names_only_tools_that_its_agent_has(path: Path) -> None:
+    text = path.read_text("utf-8")
+    named = set(NAMED.findall(text))
+    groups = (
+        path.parent.name == "prompts"
+        and parse_agent(text, path.name, {skill.stem: "x" for skill in PROMPTS}).tool_groups
+    )
+    assert named <= set(tool_names(groups or ()))
 
 
 def test_files_are_listed_by_name_with_kind_and_whether_they_can_be_read() -> None:
@@ -113,16 +143,10 @@ def test_an_endless_line_is_cut_and_says_so() -> None:
     endless = AgentInputs(documents=(ProjectDocument(name="one.txt", text="y" * 50_000),))
     found = run("read_project_file", endless, name="one.txt")
     assert len(str(found["text"])) == 20_000
-    assert found["note"] == "line 1 is longer than 20000 characters; its end is left out"
-
-
-def test_a_document_that_came_cut_says_so() -> None:
-    cut = AgentInputs(
-        files=(file("brief.md", MediaKind.DOCUMENT, 9_000),),
-        documents=(ProjectDocument(name="brief.md", text="start"),),
+    assert found["note"] == (
+        "line 1 takes more than 20000 characters; its end is left out, search_project_files finds "
+        "words in it"
     )
-    found = run("read_project_file", cut, name="brief.md")
-    assert found["note"] == "only the first 5 of 9000 bytes of this file can be read"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +154,11 @@ def test_a_document_that_came_cut_says_so() -> None:
     [
         ("brif.md", "there is no file 'brif.md'; did you mean 'brief.md'?"),
         ("zzz", "there is no file 'zzz'; call list_project_files for the names"),
-        ("talk.mp4", "'talk.mp4' is video; use the footage analysis in the input"),
+        (
+            "talk.mp4",
+            "'talk.mp4' is video; read_project_transcript reads what is said in it, the footage "
+            "analysis tells its shots",
+        ),
         ("logo.png", "'logo.png' (image) holds no text that can be read; go on without it"),
     ],
 )

@@ -1,0 +1,213 @@
+"""Indexing a project: texts and transcripts into the search index, a summary of each file.
+
+Each file is done on its own and says how far it is in its two statuses, so that indexing can be
+stopped and started again at any point, by any number of processes; done again it changes nothing.
+What a workflow's VideoAnalyze step hears it puts into the index itself; here earlier analyses are
+found in the history, for an index that was lost.
+
+Source: specification W8.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import ValidationError
+
+from pipelines.project_files import ProjectFiles, Unreadable, has_unread_text, why_no_text
+from reprise.agents.file_summarizer import summary_task
+from reprise.agents.loop import run_agent, usage_of
+from reprise.context.bodies import Bodies
+from reprise.errors import Cancelled, RepriseError, StoreError
+from reprise.model.base import Value
+from reprise.model.media import SourceAnalysis, VideoAnalysis
+from reprise.model.project import FileStatus, MediaKind, Project, ProjectFile
+from reprise.model.result import Usage
+from reprise.model.search import IndexedFile
+from reprise.model.workflow import StepType, Workflow
+from reprise.ports import Cancelled as IsCancelled
+from reprise.ports import HistoryStore, ModelProvider
+
+logger = logging.getLogger(__name__)
+
+
+class Indexed(StrEnum):
+    """What became of a file."""
+
+    DONE = "indexed"
+    WAITS = "waits"
+    """What is said in it is not known yet."""
+    FAILED = "failed"
+
+
+class IndexedOutcome(Value):
+    """What became of a file, and why."""
+
+    name: str
+    """The file."""
+    indexed: Indexed
+    """What became of it."""
+    note: str = ""
+    """Why, or what is left out; empty when there is nothing to say."""
+    usage: Usage = Usage()
+    """What its summary took."""
+
+
+Report = Callable[[IndexedOutcome], None]
+
+
+def _unheard(_outcome: IndexedOutcome) -> None:
+    """Take a report that nobody reads."""
+
+
+@dataclass(frozen=True)
+class ProjectIndexing:
+    """Takes projects into the search index."""
+
+    files: ProjectFiles
+    history: HistoryStore
+    bodies: Bodies
+    workflows: Callable[[], Mapping[str, Workflow]]
+    """The workflows whose analyses count."""
+    provider: Callable[[], ModelProvider]
+    """Who writes summaries."""
+
+    def index_project(
+        self,
+        project: Project,
+        report: Report = _unheard,
+        *,
+        again: bool = False,
+        cancelled: IsCancelled = lambda: False,
+    ) -> list[IndexedOutcome]:
+        """Index what is not indexed; return what became of each file that was looked at.
+
+        Args:
+            project: The project.
+            report: Called after each file.
+            again: Make all of it anew, summaries too.
+            cancelled: Asked before each file and by the summaries.
+
+        Raises:
+            Cancelled: The run is being stopped; what is done stays.
+            StoreError: The registry or the index failed.
+        """
+        rows = {file.name: file for file in self.files.registry.files(project.id)}
+        known = {row.name: row for row in self.files.index.rows(project.id)}
+        for name in known.keys() - rows.keys():
+            self.files.index.remove(project.id, name)
+        heard = self._analyses(project.id)
+        outcomes = []
+        for name, file in rows.items():
+            row = known.get(name)
+            fresh = row is not None and row.content_digest == file.content_digest
+            if not again and _is_done(file) and (fresh or not _has_text(file)):
+                continue
+            if cancelled():
+                message = f"indexing of project {project.name!r} was stopped"
+                raise Cancelled(message)
+            outcome = self._index(file, heard, again, cancelled)
+            outcomes.append(outcome)
+            report(outcome)
+        return outcomes
+
+    def _index(
+        self,
+        file: ProjectFile,
+        heard: Mapping[str, SourceAnalysis],
+        again: bool,
+        cancelled: IsCancelled,
+    ) -> IndexedOutcome:
+        registry = self.files.registry
+        try:
+            found = self._text_of(file, heard)
+        except Unreadable as error:
+            status = FileStatus.FAILED if has_unread_text(file) else FileStatus.DONE
+            registry.set_status(file, indexing=status, summary=status)
+            failed = status is FileStatus.FAILED
+            return IndexedOutcome(
+                name=file.name, indexed=Indexed.FAILED if failed else Indexed.DONE, note=str(error)
+            )
+        except StoreError as error:
+            registry.set_status(file, indexing=FileStatus.FAILED)
+            return IndexedOutcome(name=file.name, indexed=Indexed.FAILED, note=str(error))
+        if found is None:
+            return IndexedOutcome(name=file.name, indexed=Indexed.WAITS, note=why_no_text(file))
+        registry.set_status(file, indexing=FileStatus.DONE)
+        if not found.passages or (found.summary and not again):
+            registry.set_status(file, summary=FileStatus.DONE)
+            return IndexedOutcome(name=file.name, indexed=Indexed.DONE, note=found.note)
+        return self._summarise(file, found, cancelled)
+
+    def _text_of(
+        self, file: ProjectFile, heard: Mapping[str, SourceAnalysis]
+    ) -> IndexedFile | None:
+        """Return what the index knows of a file now; None when it waits for an analysis."""
+        if file.media_kind not in (MediaKind.VIDEO, MediaKind.AUDIO):
+            self.files.registry.set_status(file, indexing=FileStatus.RUNNING)
+            return self.files.index_document(file)
+        source = heard.get(file.id)
+        if source is not None and source.content_digest == file.content_digest:
+            self.files.take_transcript(file, source)
+        found = self.files.index.file(file.project_id, file.name)
+        return found if found and found.content_digest == file.content_digest else None
+
+    def _summarise(
+        self, file: ProjectFile, found: IndexedFile, cancelled: IsCancelled
+    ) -> IndexedOutcome:
+        registry = self.files.registry
+        registry.set_status(file, summary=FileStatus.RUNNING)
+        text = "\n".join(passage.text for passage in found.passages)
+        try:
+            answer = run_agent(summary_task(file.name, text), self.provider(), cancelled=cancelled)
+        except Cancelled:
+            registry.set_status(file, summary=FileStatus.PENDING)
+            raise
+        except RepriseError as error:
+            logger.warning("%s of %s has no summary: %s", file.name, file.project_id, error)
+            registry.set_status(file, summary=FileStatus.FAILED)
+            note = f"no summary: {error}"
+            return IndexedOutcome(
+                name=file.name, indexed=Indexed.FAILED, note=note, usage=usage_of(error)
+            )
+        said = answer.output.get("summary") if isinstance(answer.output, dict) else None
+        summary = str(said).encode(errors="replace").decode()
+        self.files.index.put(file.project_id, found.model_copy(update={"summary": summary}))
+        registry.set_status(file, summary=FileStatus.DONE)
+        return IndexedOutcome(
+            name=file.name, indexed=Indexed.DONE, note=found.note, usage=answer.usage
+        )
+
+    def _analyses(self, project_id: str) -> dict[str, SourceAnalysis]:
+        """Return the newest analysis of each file, by file id."""
+        found: dict[str, SourceAnalysis] = {}
+        for analysis in self._of_history(project_id):
+            found |= {source.file_id: source for source in analysis.sources}
+        return found
+
+    def _of_history(self, project_id: str) -> Iterator[VideoAnalysis]:
+        """Yield the latest analysis of each VideoAnalyze step, the newest last."""
+        records = [
+            record
+            for workflow in self.workflows().values()
+            for step in workflow.steps
+            if step.type is StepType.VIDEO_ANALYZE
+            and (record := self.history.of_step(workflow.id, project_id, step.name, run_id=None))
+        ]
+        for record in sorted(records, key=lambda record: record.finished_at):
+            if record.reference is None:
+                continue
+            try:
+                body = self.bodies.get(project_id, record.reference.seen.body_digest)
+                yield VideoAnalysis.model_validate(body)
+            except (StoreError, ValidationError) as error:
+                logger.warning("an analysis of %s is not indexed: %s", project_id, error)
+
+
+def _is_done(file: ProjectFile) -> bool:
+    return file.indexing_status is FileStatus.DONE and file.summary_status is FileStatus.DONE
+
+
+def _has_text(file: ProjectFile) -> bool:
+    return file.media_kind in (MediaKind.DOCUMENT, MediaKind.VIDEO, MediaKind.AUDIO)

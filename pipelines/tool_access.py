@@ -1,0 +1,85 @@
+"""The tools of an agent in a step, bound to what the step sees.
+
+They read the project as the step's key knows it: content-addressed bytes of the rows that were
+seen, and an index whose answers are held against the state that is in the key.
+
+Source: specification A2, C2, C23.
+"""
+
+from pipelines.services import StepContext
+from reprise.agents.loop import AgentAnswer, AgentTask, run_agent
+from reprise.errors import StoreError
+from reprise.model.agent import ToolGroup
+from reprise.model.search import IndexedFile, SearchAnswer
+from reprise.tools.access import ProjectDoor, ToolAccess
+from reprise.tools.toolbox import Toolbox
+
+MOVED = "the search index changed while the agent read it"
+
+
+def ask_agent(context: StepContext, task: AgentTask) -> tuple[AgentAnswer, "StepTools"]:
+    """Return an agent's answer to its task in a step, and what its tools did.
+
+    Raises:
+        RepriseError: See `run_agent`.
+    """
+    tools = StepTools(context, task)
+    answer = run_agent(
+        task,
+        context.provider_of(task.agent),
+        cancelled=context.cancelled,
+        tools=tools.toolbox,
+    )
+    return answer, tools
+
+
+class StepTools:
+    """The tools of one agent in a step, and what they did."""
+
+    def __init__(self, context: StepContext, task: AgentTask) -> None:
+        self._context = context
+        self._moved = False
+        reaches = {ToolGroup.PROJECT_READ, ToolGroup.PROJECT_WRITE} & task.agent.tool_groups
+        door = self._door() if reaches else None
+        self._access = ToolAccess(task.inputs, door)
+        self.toolbox = Toolbox(task.agent.tool_groups, self._access)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the files that the agent wrote, each once."""
+        return tuple(dict.fromkeys(self._access.written))
+
+    @property
+    def lossy(self) -> str | None:
+        """Why the answer may serve this run alone; None when it may be kept."""
+        return MOVED if self._moved else None
+
+    def _door(self) -> ProjectDoor:
+        files, project_id = self._context.services.project_files, self._context.project_id
+        return ProjectDoor(
+            text=files.document_text,
+            search=self._search,
+            indexed=self._indexed,
+            rows=self._context.searched.rows,
+            write=lambda name, text: files.write_document(project_id, name, text),
+        )
+
+    def _search(self, query: str, limit: int) -> SearchAnswer:
+        self._require_index()
+        context = self._context
+        answer = context.services.search.search(context.project_id, query, limit=limit)
+        self._moved |= answer.revision != context.searched.revision
+        return answer
+
+    def _indexed(self, name: str) -> IndexedFile | None:
+        self._require_index()
+        context = self._context
+        found = context.services.index.file(context.project_id, name)
+        digest = None if found is None else found.digest
+        self._moved |= digest != context.searched.digests.get(name)
+        return found
+
+    def _require_index(self) -> None:
+        fault = self._context.searched.fault
+        if fault is not None:
+            raise StoreError(fault)

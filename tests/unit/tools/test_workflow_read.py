@@ -1,0 +1,95 @@
+"""Re-reading prior outputs: whole, by path, by range."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from reprise.model.agent import ToolGroup
+from reprise.model.conversation import AgentInputs, PriorOutput
+from reprise.tools.access import ToolAccess
+from reprise.tools.tool import RESULT_CHARS_MAX
+from reprise.tools.toolbox import Toolbox
+
+SHOTS: JsonValue = {"shots": [{"id": f"v1.s{n:03d}", "score": n} for n in range(5)], "note": "é"}
+LONG = "".join(f"{n:06d}\n" for n in range(20_000))
+
+
+def prior(order: int, output: JsonValue, label: str = "x") -> PriorOutput:
+    return PriorOutput(order=order, label=label, type="Agent", agent_type="writer", output=output)
+
+
+ACCESS = ToolAccess(
+    AgentInputs(prior=(prior(1, SHOTS, "analyze"), prior(3, LONG, "text"), prior(0, "in a room")))
+)
+
+
+def run(tool: str, **arguments: object) -> Any:
+    return json.loads(Toolbox([ToolGroup.WORKFLOW_READ], ACCESS).run(tool, json.dumps(arguments)))
+
+
+def test_the_steps_with_an_output_are_listed() -> None:
+    found = run("list_prior_steps")
+    assert (found["total"], found["cut"]) == (2, False)
+    assert found["steps"][0] == {
+        "order": 1,
+        "label": "analyze",
+        "type": "Agent",
+        "agent_type": "writer",
+        "chars": len(json.dumps(SHOTS, ensure_ascii=False)),
+        "keys": ["shots", "note"],
+    }
+    assert found["steps"][1]["chars"] == 140_000
+
+
+def test_an_output_that_fits_is_given_whole() -> None:
+    assert run("read_prior_output", order=1) == {
+        "ok": True,
+        "order": 1,
+        "label": "analyze",
+        "value": SHOTS,
+        "cut": False,
+    }
+
+
+def test_a_path_gives_a_part() -> None:
+    found = run("read_prior_output", order=1, path="shots[?score > `2`].id")
+    assert found["value"] == ["v1.s003", "v1.s004"]
+
+
+@pytest.mark.parametrize("count", [999, RESULT_CHARS_MAX])
+def test_a_long_output_is_read_in_ranges_to_its_end(count: int) -> None:
+    text, offset = "", 0
+    while True:
+        found = run("read_prior_output", order=3, offset=offset, char_count=count)
+        text += found["text"]
+        if "next_offset" not in found:
+            break
+        offset = found["next_offset"]
+    assert text == LONG
+
+
+def test_without_a_range_a_long_output_begins_and_says_how_to_go_on() -> None:
+    found = run("read_prior_output", order=3)
+    assert (found["offset"], found["total_chars"], found["cut"]) == (0, 140_000, True)
+    assert found["next_offset"] == len(found["text"])
+    assert len(json.dumps(found["text"])) <= RESULT_CHARS_MAX + 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"order": 2}, "step 2 has no output before this step; those that have one: 1, 3"),
+        ({"order": 1, "path": "shots["}, "the path 'shots[' cannot be followed"),
+        ({"order": 1, "path": "&shots"}, "the path '&shots' cannot be followed"),
+        ({"order": 1, "path": "nothing"}, "leads to nothing in the output of step 1"),
+        ({"order": 1, "path": "abs(note)"}, "cannot be followed"),
+        ({"order": 1, "path": "[" * 499}, "cannot be followed"),
+        ({"order": 1, "offset": 9_999}, "offset 9999 is behind its end"),
+    ],
+)
+def test_what_cannot_be_read_says_why(arguments: dict[str, object], told: str) -> None:
+    found = run("read_prior_output", **arguments)
+    assert found["ok"] is False
+    assert told in found["error"]
