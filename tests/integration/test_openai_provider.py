@@ -159,7 +159,12 @@ def test_tool_calls_go_there_and_back(
     assert answer.turns == 2
     assert answer.usage.tokens == 240
     offered = [tool["function"]["name"] for tool in server.asked[0][2]["tools"]]
-    assert offered == ["list_project_files", "read_project_file"]
+    assert offered == [
+        "list_project_files",
+        "read_project_file",
+        "read_project_transcript",
+        "search_project_files",
+    ]
     assistant = server.asked[1][2]["messages"][-2]
     assert assistant["content"] is None
     assert assistant["tool_calls"] == [call]

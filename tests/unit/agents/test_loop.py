@@ -244,7 +244,12 @@ def test_tools_of_the_agents_groups_are_offered_and_run() -> None:
     answer = run_agent(task(agent=reader, inputs=inputs), provider, cancelled=never)
     assert answer.turns == 2
     offered = [tool.name for tool in provider.requests[0].tools]
-    assert offered == ["list_project_files", "read_project_file"]
+    assert offered == [
+        "list_project_files",
+        "read_project_file",
+        "read_project_transcript",
+        "search_project_files",
+    ]
     result = provider.requests[1].messages[-1]
     assert result.tool_call_id == "call_1"
     assert json.loads(result.content)["text"] == "Title: Go"
