@@ -139,7 +139,7 @@ def _request_asset(workflow: Workflow) -> dg.AssetsDefinition:
         assert record.reference is not None
         return dg.MaterializeResult(
             value=record,
-            data_version=dg.DataVersion(record.reference.seen.body_digest),
+            data_version=dg.DataVersion(record.reference.seen.version),
             metadata=request_metadata(chosen.text, chosen.origin),
         )
 
@@ -218,7 +218,7 @@ def _step_asset(
         assert record.reference is not None
         return dg.MaterializeResult(
             value=record,
-            data_version=dg.DataVersion(record.reference.seen.body_digest),
+            data_version=dg.DataVersion(record.reference.seen.version),
             metadata=step_metadata(record, result, services.objects),
         )
 

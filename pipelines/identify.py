@@ -102,7 +102,7 @@ def _identity(
     agents = step_agents(run.step, context.services.agents)
     shown = shown_orders(run.step, run.workflow, agents)
     read = {
-        f"step {order} ({item.label})": run.history[order].body_digest
+        f"step {order} ({item.label})": run.history[order].version
         for order, item in context.prior.items()
         if order in shown
     }

@@ -186,6 +186,12 @@ class SeenStep(Value):
     stop_workflow: bool = False
     """True when the steps after it are to be skipped."""
 
+    @property
+    def version(self) -> str:
+        """Tells apart what later steps may see of it, as a value or in a prompt."""
+        words = self.prompt_digest
+        return self.body_digest if words is None else f"{self.body_digest}-{words}"
+
 
 class StepReference(Value):
     """What travels from step to step: digests, never bodies."""

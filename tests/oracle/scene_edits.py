@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from pipelines.step_run import RunCacheMode
-from reprise.model.settings import StepCacheSettings
+from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 from reprise.model.workflow import (
     CacheMode,
     EditRoomConfig,
@@ -329,6 +329,21 @@ def edit_settings(scene: Scene, rng: Random) -> Scene:
     return replace(scene, settings=StepCacheSettings.model_validate(update))
 
 
+def edit_budget(scene: Scene, rng: Random) -> Scene:
+    """Change what of the prior outputs goes into a prompt; the outputs are short, and so is it."""
+    update: dict[str, object] = rng.choice(
+        [
+            {},
+            {"max_input_chars": 40, "recent_steps_verbatim": 0},
+            {"max_input_chars": 120, "recent_steps_verbatim": 0, "digest_max_string_chars": 3},
+            {"max_input_chars": 200, "recent_steps_verbatim": 1, "digest_max_array_items": 1},
+            {"max_input_chars": 120, "digest_max_depth": 1, "digest_strategy": "sampled"},
+            {"max_input_chars": 40, "recent_steps_verbatim": 0, "enabled": False},
+        ]
+    )
+    return replace(scene, budget=ContextBudgetSettings.model_validate(update))
+
+
 def edit_nothing(scene: Scene, rng: Random) -> Scene:
     """Run again."""
     return scene
@@ -367,5 +382,7 @@ SCENE_EDITS: tuple[SceneEdit, ...] = (
     use_cache_again,
     use_cache_again,
     edit_settings,
+    edit_budget,
+    edit_budget,
     edit_nothing,
 )

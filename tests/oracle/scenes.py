@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from pipelines.step_run import RunCacheMode
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
-from reprise.model.settings import StepCacheSettings
+from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 from reprise.model.workflow import (
     EditRoomConfig,
     FunctionConfig,
@@ -94,6 +94,7 @@ class Scene:
     mode: RunCacheMode = RunCacheMode.USE
     step_modes: Mapping[int, RunCacheMode] = field(default_factory=dict)
     settings: StepCacheSettings = field(default_factory=StepCacheSettings)
+    budget: ContextBudgetSettings = field(default_factory=ContextBudgetSettings)
 
     def is_valid(self) -> bool:
         """Answer whether the engine would load it."""

@@ -26,6 +26,7 @@ def gate(inputs: FunctionInputs) -> FunctionResult:
     return FunctionResult(
         {{"n": len(inputs.resolved_input)}},
         variables={{"gated": helpers.mark(stop)}},
+        prompt_output=None if stop else [LIMIT, "a gate"],
         stop_workflow=stop,
         sets_output_variable=not stop,
         artifacts={{"gate.txt": made}},

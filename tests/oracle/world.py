@@ -26,7 +26,7 @@ from reprise.context.budget import ContextBudget
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import LoopLimits
 from reprise.model.result import CacheReason, SeenStep, StepRecord, StepReference, StepStatus
-from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
+from reprise.model.settings import StepCacheSettings
 from reprise.ports import EntryStore, ModelProvider, ObjectStore
 from resources.media_kind import media_kind
 from resources.memory_entry_store import MemoryEntryStore
@@ -167,7 +167,7 @@ class World:
             functions=self.functions,
             scratch=lambda: self.folder / "scratch",
             loop_limits=LoopLimits(),
-            budget=ContextBudget(ContextBudgetSettings()),
+            budget=ContextBudget(self.scene.budget),
         )
 
     def provider(self, name: str) -> ModelProvider:
