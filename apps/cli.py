@@ -7,10 +7,12 @@ one: a parser here, a module in apps/commands, its page in docs/reference.
 
 import argparse
 import io
+import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -35,10 +37,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _UsageError(Exception):
+    def __init__(self, message: str, usage: str) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells a wrong word as any other error is told."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(message, self.format_usage())
+
+
 def _guarded(argv: Sequence[str] | None) -> int:
     try:
         code = _dispatch(build_parser().parse_args(argv))
         sys.stdout.flush()
+    except _UsageError as error:
+        if "--json" in (sys.argv[1:] if argv is None else argv):
+            print(json.dumps({"error": str(error)}), flush=True)
+        print(f"{error.usage}error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr, flush=True)
         return EXIT_INTERRUPTED
@@ -70,7 +90,7 @@ def _drop_output() -> None:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="reprise",
         description="Footage and a brief in, finished films out; the second run is nearly free.",
     )

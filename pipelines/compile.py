@@ -50,13 +50,23 @@ RETRY_POLICY = dg.RetryPolicy(
 """For transient errors only; a permanent one forbids the retry itself."""
 
 
-def step_code_version(step: Step, agents: Sequence[AgentDefinition]) -> str:
-    """Return a digest of all that a person can edit about a step, for Dagster's staleness."""
+def step_code_version(
+    step: Step, agents: Sequence[AgentDefinition], fingerprint: str | None = None
+) -> str:
+    """Return a digest of all that a person can edit about a step, for Dagster's staleness.
+
+    Args:
+        step: The step.
+        agents: Those who work in it.
+        fingerprint: That of a Function step's code; None when it has none.
+    """
     definition: dict[str, JsonValue] = {
         "step": step.model_dump(mode="json"),
         "agents": [_agent_json(agent) for agent in agents],
         "revision": ALGORITHM_REVISIONS.get(step.type),
     }
+    if fingerprint is not None:
+        definition["fingerprint"] = fingerprint
     return hashlib.sha256(canonical_json(definition).encode()).hexdigest()[:16]
 
 
@@ -93,16 +103,26 @@ def check_served(workflow: Workflow) -> None:
 
 
 def compile_workflow(
-    workflow: Workflow, agents: Mapping[str, AgentDefinition]
+    workflow: Workflow,
+    agents: Mapping[str, AgentDefinition],
+    fingerprint_of: Callable[[str], str | None],
 ) -> tuple[list[dg.AssetsDefinition], Any]:
     """Return a workflow's assets and its job.
+
+    Args:
+        workflow: The workflow.
+        agents: Every agent, by id.
+        fingerprint_of: `module:callable` → fingerprint of its code, None when it has none.
 
     Raises:
         UnknownName: A step names an agent that has no definition.
     """
     edges = transitive_reduction(step_reads(workflow, agents))
     assets = [_request_asset(workflow)]
-    assets += [_step_asset(workflow, step, edges[step.order], agents) for step in workflow.steps]
+    for step in workflow.steps:
+        function = None if step.function is None else fingerprint_of(step.function.callable)
+        version = step_code_version(step, step_agents(step, agents), function)
+        assets.append(_step_asset(workflow, step, edges[step.order], version))
     job = dg.define_asset_job(
         workflow.slug,
         selection=dg.AssetSelection.groups(workflow.slug),
@@ -181,7 +201,7 @@ def _step_asset(
     workflow: Workflow,
     step: Step,
     parents: frozenset[int],
-    agents: Mapping[str, AgentDefinition],
+    code_version: str,
 ) -> dg.AssetsDefinition:
     names = [workflow.step(order).name for order in sorted(parents)] or [REQUEST]
     link = {"workflow_id": workflow.id}
@@ -194,7 +214,7 @@ def _step_asset(
         partitions_def=PROJECTS,
         io_manager_key=IO_MANAGER_KEY,
         required_resource_keys={SERVICES_KEY, IO_MANAGER_KEY},
-        code_version=step_code_version(step, step_agents(step, agents)),
+        code_version=code_version,
         retry_policy=RETRY_POLICY,
         kinds={step.type.value.lower()},
         tags={"reprise/step_order": str(step.order)},

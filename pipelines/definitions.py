@@ -34,6 +34,7 @@ from pipelines.sensors import project_partitions_sensor
 from pipelines.services import Services
 from pipelines.sweep import sweep_job, sweep_schedule
 from reprise.cache.lookup import StepCache
+from reprise.canonical import NotCanonical
 from reprise.context.bodies import Bodies
 from reprise.context.budget import ContextBudget, DigestMemo
 from reprise.errors import RepriseError, UnknownName
@@ -215,6 +216,15 @@ class Wiring:
         """Loads the callables of Function steps."""
         return PythonFunctions(function_folders(workflows_path(self.settings)))
 
+    def function_fingerprint(self, reference: str) -> str | None:
+        """Return the fingerprint of a Function step's code; None when it has none."""
+        try:
+            return self.functions.load(reference).fingerprint()
+        except (RepriseError, NotCanonical) as error:
+            # Its step says so when it runs; the others are shown and run.
+            logger.debug("no fingerprint of %s: %s", reference, error)
+            return None
+
     @cached_property
     def services(self) -> Services:
         """Everything that steps may use."""
@@ -308,7 +318,9 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         try:
             check_served(workflow)
             with quiet_beta_notices():
-                its_assets, job = compile_workflow(workflow, wiring.definitions.agents)
+                its_assets, job = compile_workflow(
+                    workflow, wiring.definitions.agents, wiring.function_fingerprint
+                )
         except RepriseError as error:
             logger.warning("workflow %s is not loaded: %s", workflow.id, error)
             continue

@@ -5,6 +5,7 @@ Source: specification, exit codes; STYLE section 7.
 
 import argparse
 import importlib
+import json
 import logging
 import sys
 from collections.abc import Mapping
@@ -28,6 +29,10 @@ COMMANDS: Mapping[str, str] = {
 """Command → the module that has its `main`; imported when it is called."""
 
 
+TELLS_ITSELF = ("run",)
+"""Commands that print their own object when they fail, with `--json`."""
+
+
 def run_command(arguments: argparse.Namespace) -> int:
     """Run a subcommand; return its exit code."""
     logging.basicConfig(
@@ -37,6 +42,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     try:
         code: int = command.main(arguments)
     except RepriseError as error:
+        if getattr(arguments, "json", False) and arguments.command not in TELLS_ITSELF:
+            print(json.dumps({"error": str(error)}))
         return tell_error(error)
     return code
 

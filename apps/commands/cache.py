@@ -13,6 +13,7 @@ from pipelines.definitions import Wiring
 from reprise.cache.explain import PART
 from reprise.errors import BadInput, UnknownName
 from reprise.model.cache import EntryFilter, EntrySummary
+from reprise.model.model_errors import did_you_mean
 from resources.settings import load_settings
 
 LISTED_MAX = 200
@@ -51,6 +52,30 @@ def _filter(arguments: argparse.Namespace) -> EntryFilter:
     )
 
 
+def _check_names(wiring: Wiring, wanted: EntryFilter) -> None:
+    """Check the names of a filter that means no entry.
+
+    Raises:
+        UnknownName: Nothing has one of them; names the nearest that there is.
+    """
+    definitions = wiring.definitions
+    steps = [step for workflow in definitions.workflows.values() for step in workflow.steps]
+    known = {
+        "project_id": ("project", [project.id for project in wiring.projects.projects()]),
+        "workflow_id": ("workflow", list(definitions.workflows)),
+        "step_label": ("step", [step.label for step in steps]),
+        "agent_id": ("agent", list(definitions.agents)),
+    }
+    for field, (what, names) in known.items():
+        name = getattr(wanted, field)
+        if name is None or name in names:
+            continue
+        # An entry may be of something that is not there any more.
+        if next(iter(wiring.entries.find(EntryFilter(**{field: name}))), None) is None:
+            message = f"no entry and no {what} has the name {name!r}{did_you_mean(name, names)}"
+            raise UnknownName(message)
+
+
 def _moment(age: str | None) -> datetime | None:
     """Return the moment that is so long ago, such as `36h`, `7d` or `30m`.
 
@@ -67,7 +92,10 @@ def _moment(age: str | None) -> datetime | None:
 
 
 def _list(wiring: Wiring, arguments: argparse.Namespace) -> int:
-    found = list(itertools.islice(wiring.entries.find(_filter(arguments)), LISTED_MAX + 1))
+    wanted = _filter(arguments)
+    found = list(itertools.islice(wiring.entries.find(wanted), LISTED_MAX + 1))
+    if not found:
+        _check_names(wiring, wanted)
     if arguments.json:
         print(json.dumps([entry.model_dump(mode="json") for entry in found[:LISTED_MAX]]))
         return 0
@@ -150,9 +178,13 @@ def _invalidate(wiring: Wiring, arguments: argparse.Namespace) -> int:
         raise BadInput(message)
     if arguments.dry_run:
         count = sum(1 for _ in wiring.entries.find(wanted))
+        if not count:
+            _check_names(wiring, wanted)
         print(f"{count} entr{'y' if count == 1 else 'ies'} would be invalidated")
         return 0
     count = wiring.entries.invalidate(wanted, now=now())
+    if not count:
+        _check_names(wiring, wanted)
     print(f"{count} entr{'y' if count == 1 else 'ies'} invalidated")
     return 0
 

@@ -35,6 +35,8 @@ ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.VIDEO_ANALYZE: "shots 1, loudness 1, speech 1, view 1",
     StepType.EDIT_ROOM: "3",
     StepType.VIDEO_COMPILE: "2",
+    # What is around a user's code: how it is loaded, called, and its answer taken.
+    StepType.FUNCTION: "1",
 }
 """Revision of each executor's own rules; bump one when its answers change for the same inputs."""
 

@@ -24,6 +24,10 @@ def cli(engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         "HOME": str(engine.root / "home"),
         "WORKFLOWS_DIR": str(engine.workflows),
         "PROVIDER": "s",
+        # Two loaded cores must not turn a hit into a miss.
+        "STEP_CACHE__LOOKUP_DEADLINE_SECONDS": "60",
+        "STEP_CACHE__STORE_DEADLINE_SECONDS": "60",
+        "STEP_CACHE__HEAD_DEADLINE_SECONDS": "60",
         "PROVIDERS__S__KIND": "scripted",
         "PROVIDERS__S__SCRIPT": str(script),
     }.items():
@@ -192,6 +196,54 @@ def test_invalidating_needs_to_be_told_what(cli: Cli) -> None:
     code, _, err = cli("cache", "invalidate")
     assert code == 2
     assert "say which entries" in err
+
+
+@pytest.mark.parametrize("action", [["list"], ["invalidate"], ["invalidate", "--dry-run"]])
+def test_a_name_that_nothing_has_is_bad_input_with_a_suggestion(
+    cli: Cli, engine: Engine, action: list[str]
+) -> None:
+    engine.project("promo")
+    cli("run", "w", "p")
+    for option, name, near in (
+        ("--project", "prom", "promo"),
+        ("--workflow", "W1", "w"),
+        ("--step", "aa", "a"),
+        ("--agent", "cc", "c"),
+    ):
+        code, out, err = cli("cache", *action, option, name)
+        what = option.removeprefix("--")
+        assert (code, out) == (2, "")
+        assert f"error: no entry and no {what} has the name {name!r}" in err
+        assert f"did you mean {near!r}?" in err
+    # Known, and without entries.
+    assert cli("cache", *action, "--project", "promo")[0] == 0
+    assert cli("cache", *action, "--step", "a", "--older-than", "1d")[0] == 0
+
+
+def test_a_name_that_only_entries_have_is_known(cli: Cli, engine: Engine) -> None:
+    cli("run", "w", "p")
+    (engine.workflows / "w.yaml").unlink()
+    assert cli("cache", "list", "--workflow", "w", "--older-than", "1d")[:2] == (0, "no entries\n")
+    assert cli("cache", "invalidate", "--workflow", "w")[1] == "3 entries invalidated\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "nosuch", "p", "--json"],
+        ["plan", "w", "nosuch", "--json"],
+        ["plan", "w", "--json"],
+        ["plan", "w", "p", "--cache", "never", "--json"],
+        ["explain", "zzz", "a", "--json"],
+        ["cache", "list", "--project", "zzz", "--json"],
+        ["cache", "nosuch", "--json"],
+    ],
+)
+def test_an_error_is_a_line_and_with_json_one_value(cli: Cli, words: list[str]) -> None:
+    code, out, err = cli(*words)
+    assert code == 2
+    (line,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert json.loads(out) == {"error": line.removeprefix("error: ")}
 
 
 def test_a_pinned_entry_is_shown_as_such(cli: Cli) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from pipelines.definitions import build_definitions
 from pipelines.edges import step_reads
 from reprise.model.result import CacheReason, StepStatus
 from tests.pipelines.engine import Engine
@@ -459,3 +460,23 @@ def test_a_missing_callable_is_said_with_what_may_be_meant(engine: Engine) -> No
 
     path = Path("functions") / "promo.py"
     assert error.endswith(f"{path}; did you mean 'pik'?")
+
+
+def test_an_edited_helper_gives_the_asset_another_code_version(engine: Engine) -> None:
+    """So that the UI shows it as stale."""
+    engine.workflow([function_step(pure=True)])
+
+    def version() -> str | None:
+        graph = build_definitions(engine.fresh()).resolve_asset_graph()
+        (node,) = [node for node in graph.asset_nodes if node.key.path[-1] == "s01_f"]
+        return node.code_version
+
+    write(engine, promo=PICK, helpers=HELPERS)
+    first = version()
+    write(engine, helpers=HELPERS.replace("# Longer is better.", "# The longer, the better."))
+    assert version() == first
+    write(engine, helpers=HELPERS.replace("len(text)", "len(text) + 1"))
+    assert version() not in (first, None)
+    # Without its file the workflow is there all the same; the step says what is missing.
+    (engine.workflows / "functions" / "promo.py").unlink()
+    assert version() not in (first, None)

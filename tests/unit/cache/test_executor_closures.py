@@ -47,6 +47,9 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
         "resources.film_renderer:FfmpegFilmRenderer",
         "resources.ffmpeg_runner:FfmpegRunner",
     ),
+    # Not the loader: it runs code by its text, which no closure follows. What it loads is in the
+    # key by its own fingerprint.
+    StepType.FUNCTION: ("pipelines.steps.function:FunctionExecutor",),
     "agent": ("pipelines.steps.agent:AgentExecutor",),
     "heuristic": ("resources.heuristic_provider:HeuristicProvider",),
     "tools": ("reprise.tools.toolbox:Toolbox",),
