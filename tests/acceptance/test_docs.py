@@ -107,7 +107,10 @@ def test_a_reader_writes_a_workflow_and_lets_a_model_answer(reader: Reader) -> N
         printed = reader.follow(ROOT / "docs/guide/use-a-model.md", {ENDPOINT: address})
     assert '"headline": "Come with us"' in printed
     assert "1 of 1 steps came from the cache" in printed
-    assert "120 tokens saved" in printed
+    assert "120 tokens and $0.0000 saved" in printed
+    replayed = printed.rpartition("== use-a-model.md")[2]
+    assert "succeeded" in replayed
+    assert "nothing came from the cache" in replayed
 
 
 @pytest.mark.parametrize(
