@@ -123,12 +123,13 @@ class Services:
         """Return what searches of these agents are answered from now; a fault is kept in it."""
         if not any(ToolGroup.PROJECT_READ in agent.tool_groups for agent in agents):
             return SearchState()
+        rows: tuple[IndexRow, ...] = ()
         try:
             rows = tuple(self.index.rows(project_id))
-            elsewhere = self.search is not self.index
-            return SearchState(rows, self.search.revision(project_id) if elsewhere else None)
+            elsewhere = None if self.search is self.index else self.search.revision(project_id)
         except RepriseError as error:
-            return SearchState(fault=str(error))
+            return SearchState(rows, fault=str(error))
+        return SearchState(rows, elsewhere)
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ class StepTools:
         return found
 
     def _require_index(self) -> None:
-        fault = self._context.searched.fault
-        if fault is not None:
+        services, fault = self._context.services, self._context.searched.fault
+        # Whoever else answers says for themselves why not, and whether to try again: a refused
+        # user is refused for good.
+        if fault is not None and services.search is services.index:
             raise StoreError(fault)
