@@ -77,12 +77,8 @@ class Ingest:
             message = f"project {project_name!r} has no file {missing[0]!r}; its files: {known}"
             raise UnknownName(message)
         for name in names:
-            self.registry.remove_file(project.id, name)
+            self.registry.remove_file(project.id, name, unused=self.objects.delete)
             self.index.remove(project.id, name)
-        kept = {file.storage_key for file in self.registry.files(project.id)}
-        for name in names:
-            if rows[name].storage_key not in kept:
-                self.objects.delete(rows[name].storage_key)
 
     def remove_project(self, project_name: str) -> None:
         """Remove a project with its files, bodies and artifacts.
@@ -140,6 +136,9 @@ class Ingest:
                 uploaded_at=self.clock(),
             )
         )
+        if self.objects.head(key) is None:
+            # The same bytes were removed since they were found there; with the row they stay.
+            self._copy(path, key, media_type, digest)
         return Change.ADDED if row is None else Change.REPLACED
 
     def _copy(self, path: Path, key: str, media_type: str, digest: str) -> None:

@@ -144,6 +144,9 @@ class ProjectFiles:
                 uploaded_at=self.clock(),
             )
         )
+        if self.objects.head(key) is None:
+            # The same bytes were removed since they were found there; with the row they stay.
+            self.objects.put_bytes(key, data, media_type=media_type)
 
     def _data(self, file: ProjectFile) -> bytes:
         if file.media_kind is not MediaKind.DOCUMENT:

@@ -304,8 +304,17 @@ class ProjectRegistry(Protocol):
         """
         ...
 
-    def remove_file(self, project_id: str, name: str) -> bool:
-        """Remove a file row; answer whether there was one."""
+    def remove_file(
+        self, project_id: str, name: str, *, unused: Callable[[str], None] | None = None
+    ) -> bool:
+        """Remove a file row; answer whether there was one.
+
+        Args:
+            project_id: The project.
+            name: The file's name.
+            unused: Called with the row's storage key when no other row names it, and no row is
+                added meanwhile; what it raises leaves the row.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ Source: specification W7.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pydantic import ValidationError
@@ -107,10 +107,20 @@ class MemoryProjectRegistry:
             files[file.name] = kept.model_copy(update=update)
         return True
 
-    def remove_file(self, project_id: str, name: str) -> bool:
+    def remove_file(
+        self, project_id: str, name: str, *, unused: Callable[[str], None] | None = None
+    ) -> bool:
         """Remove a file row; see `ProjectRegistry`."""
         with self._lock:
-            return self._files.get(project_id, {}).pop(name, None) is not None
+            files = self._files.get(project_id, {})
+            if name not in files:
+                return False
+            key = files[name].storage_key
+            others = (row for known in self._files.values() for row in known.values())
+            if unused is not None and sum(row.storage_key == key for row in others) == 1:
+                unused(key)
+            del files[name]
+        return True
 
 
 def _merged(kept: ProjectFile, file: ProjectFile) -> ProjectFile:

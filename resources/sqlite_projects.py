@@ -8,7 +8,7 @@ Source: specification W7, W9.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -213,18 +213,31 @@ class SqliteProjectRegistry:
             lambda c: c.execute(_SET_STATUS, row).rowcount > 0, absent=False
         )
 
-    def remove_file(self, project_id: str, name: str) -> bool:
+    def remove_file(
+        self, project_id: str, name: str, *, unused: Callable[[str], None] | None = None
+    ) -> bool:
         """Remove a file row; see `ProjectRegistry`."""
-        key = (project_id, name)
-        return self._file.run_if_present(
-            lambda c: (
-                c.execute(
-                    "DELETE FROM project_file WHERE project_id = ? AND name = ?", key
-                ).rowcount
-                > 0
-            ),
-            absent=False,
-        )
+
+        def work(connection: sqlite3.Connection) -> bool:
+            # The lock is held while the object goes: whoever adds the same bytes writes the row
+            # before, or finds the object gone after it.
+            with transaction(connection):
+                gone = connection.execute(
+                    "DELETE FROM project_file WHERE project_id = ? AND name = ? "
+                    "RETURNING storage_key",
+                    (project_id, name),
+                ).fetchall()
+                for (key,) in gone:
+                    if (
+                        unused is not None
+                        and not connection.execute(
+                            "SELECT 1 FROM project_file WHERE storage_key = ? LIMIT 1", (key,)
+                        ).fetchall()
+                    ):
+                        unused(key)
+                return bool(gone)
+
+        return self._file.run_if_present(work, absent=False)
 
     def close(self) -> None:
         """Close idle connections; the next call opens the file again."""

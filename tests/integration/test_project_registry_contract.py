@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reprise.errors import BadInput, UnknownName
+from reprise.errors import BadInput, StoreError, UnknownName
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.ports import ProjectRegistry
 from resources.memory_projects import MemoryProjectRegistry
@@ -220,6 +220,30 @@ def test_removing_a_file_leaves_the_others(registry: ProjectRegistry) -> None:
     assert registry.remove_file("p1", "footage/film é.mp4") is False
     assert list(registry.files("p1")) == []
     assert list(registry.files("p2")) == [film("p2")]
+
+
+def test_an_object_goes_with_the_last_row_that_names_it(registry: ProjectRegistry) -> None:
+    registry.add_project("p1", now=NOW)
+    for name in ("a.mp4", "b.mp4"):
+        registry.put_file(film(name=name, id=name, storage_key="same"))
+    gone: list[str] = []
+    registry.remove_file("p1", "a.mp4", unused=gone.append)
+    assert gone == []
+    registry.remove_file("p1", "b.mp4", unused=gone.append)
+    registry.remove_file("p1", "b.mp4", unused=gone.append)
+    assert gone == ["same"]
+
+
+def test_an_object_that_cannot_be_removed_keeps_its_row(registry: ProjectRegistry) -> None:
+    registry.add_project("p1", now=NOW)
+    registry.put_file(film())
+
+    def fail(key: str) -> None:
+        raise StoreError(key)
+
+    with pytest.raises(StoreError):
+        registry.remove_file("p1", film().name, unused=fail)
+    assert list(registry.files("p1")) == [film()]
 
 
 def test_removing_a_project_removes_its_files_and_no_others(registry: ProjectRegistry) -> None:

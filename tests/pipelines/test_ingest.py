@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from pipelines.ingest import Change, Ingest, collect
 from reprise.errors import BadInput, UnknownName
 from reprise.model.project import MediaKind
+from reprise.model.stored import ObjectInfo
 from resources.local_object_store import LocalObjectStore
 from resources.media_kind import media_kind
 from resources.memory_project_index import MemoryProjectIndex
@@ -165,3 +167,38 @@ def test_a_file_is_what_its_bytes_say_else_its_name(
 def test_text_cut_inside_a_character_is_still_text(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("é" * 5000)
     assert media_kind(tmp_path / "x", "x")[0] is MediaKind.DOCUMENT
+
+
+class Meeting(LocalObjectStore):
+    """Lets another call do its work just after a HEAD."""
+
+    then: Callable[[], None] | None = None
+
+    def head(self, key: str) -> ObjectInfo | None:
+        found = super().head(key)
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        return found
+
+
+def test_removing_a_file_while_the_same_bytes_are_added_leaves_row_and_bytes(
+    tmp_path: Path, folder: Path
+) -> None:
+    registry = SqliteProjectRegistry(tmp_path / "home" / "projects.db")
+    objects = Meeting(tmp_path / "home" / "objects")
+    ingest = Ingest(registry, objects, MemoryProjectIndex(), media_kind, Clock())
+    add(ingest, folder / "brief.md")
+    ingest.registry.remove_file("p", "brief.md")
+    # The bytes are there without a row: an adder finds them, then the row of a third one goes.
+    (file,) = [*objects.scan("projects/p/")]
+
+    def meanwhile() -> None:
+        add(ingest, folder / "brief.md")
+        ingest.remove_files("p", ["brief.md"])
+        assert objects.head(file.key) is None
+
+    objects.then = meanwhile
+    assert add(ingest, folder / "brief.md") == {"brief.md": Change.ADDED}
+    (row,) = registry.files("p")
+    assert objects.get_bytes(row.storage_key) == b"# Brief"
