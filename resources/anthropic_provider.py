@@ -99,7 +99,8 @@ class AnthropicProvider:
         client = anthropic.Anthropic(
             # Any key keeps the SDK from looking for one in the environment and in files.
             api_key=endpoint.api_key or "none",
-            base_url=endpoint.base_url,
+            base_url=endpoint.bare_url,
+            default_query=endpoint.query,
             max_retries=0,
             open_telemetry=False,
         )

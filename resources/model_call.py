@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
@@ -40,6 +40,9 @@ POLL_SECONDS = 0.1
 
 ANSWER_BYTES_MAX = 64 * 2**20
 """A longer answer is given up, in bytes."""
+
+SECRET_CHARS_MIN = 6
+"""What is shorter is no secret, and taking it out would garble messages."""
 
 ERROR_CHARS_MAX = 300
 """An endpoint's own words in an error are cut after this many characters."""
@@ -99,8 +102,8 @@ class Endpoint:
 
     provider_id: str
     """The provider's id in the settings, for messages."""
-    base_url: str
-    """Its address."""
+    base_url: str = field(repr=False)
+    """Its address; may hold a user, a password and a query, which are sent and not shown."""
     api_key: str | None = field(default=None, repr=False)
     """Its key; None for one that wants none."""
     timeout_seconds: float = 300.0
@@ -126,15 +129,25 @@ class Endpoint:
         return urlunsplit((parts.scheme, where, parts.path, query, ""))
 
     @property
+    def bare_url(self) -> str:
+        """The address without its query."""
+        return urlunsplit(urlsplit(self.base_url)._replace(query="", fragment=""))
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What every call has in its query, such as the version of an interface."""
+        return dict(parse_qsl(urlsplit(self.base_url).query))
+
+    @property
     def host(self) -> str:
         """The address's host."""
         return urlsplit(self.base_url).hostname or ""
 
     def redacted(self, words: str) -> str:
         """Return an endpoint's words on one line, cut, without the secrets that it was given."""
-        parts = urlsplit(self.base_url)
-        for secret in (self.api_key, parts.password, parts.query):
-            if secret:
+        given = (self.api_key, urlsplit(self.base_url).password, *self.query.values())
+        for secret in given:
+            if secret and len(secret) >= SECRET_CHARS_MIN:
                 words = words.replace(secret, "***")
         plain = " ".join(words.split())
         return plain if len(plain) <= ERROR_CHARS_MAX else plain[:ERROR_CHARS_MAX] + "…"
@@ -150,6 +163,10 @@ class Exchange:
     """The answer came as a stream."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """The response's headers."""
+
+
+class _TooLong(Exception):
+    """An answer is longer than `ANSWER_BYTES_MAX`."""
 
 
 class Call:
@@ -234,17 +251,16 @@ class Call:
                 self._into.documents.append(document)
                 if self._given_up:
                     return
+                if response.num_bytes_downloaded > ANSWER_BYTES_MAX:
+                    raise _TooLong
 
     def _read_whole(self, response: "httpx2.Response") -> JsonValue:
         import json  # The SDK's own choice for bodies; a bad one raises ValueError.
 
         pieces: list[bytes] = []
-        size = 0
         for piece in response.iter_bytes():
-            size += len(piece)
-            if size > ANSWER_BYTES_MAX:
-                message = f"it is longer than {ANSWER_BYTES_MAX} bytes"
-                raise ValueError(message)
+            if response.num_bytes_downloaded > ANSWER_BYTES_MAX:
+                raise _TooLong
             if self._given_up:
                 break
             pieces.append(piece)
@@ -274,6 +290,9 @@ class Call:
                 return self._too_slow(idle=self._endpoint.stream)
             case sdk.APIConnectionError() | httpx2.TransportError() | httpx2.StreamError():
                 return self._no_connection(error)
+            case _TooLong():
+                message = f"the endpoint's answer is longer than {ANSWER_BYTES_MAX} bytes"
+                return self._error_of(message)
             case sdk.APIError() if self._into.streamed:
                 return self._broken_off(error)
             case _:

@@ -25,6 +25,9 @@ from reprise.ports import Cancelled
 from resources.model_call import Ask, Call, Endpoint, Exchange, Sdk, keep_secrets_out_of_log
 from resources.rate_limiter import RateLimits
 
+MOMENT_SECONDS = 0.001
+"""What a call is left at least that waited for its turn until its deadline."""
+
 
 class Replies(NamedTuple):
     """How a protocol's answers are read."""
@@ -95,7 +98,8 @@ class ModelTransport:
         try:
             with limiter.place(seconds=ask.seconds, cancelled=cancelled) as waited:
                 try:
-                    Call(self.endpoint, ask, got).wait(self._connected, cancelled)
+                    rest = ask._replace(seconds=max(MOMENT_SECONDS, round(ask.seconds - waited, 3)))
+                    Call(self.endpoint, rest, got).wait(self._connected, cancelled)
                 finally:
                     # For all that ask this model, not for this call alone.
                     if pause := _pause(got.headers):

@@ -98,7 +98,10 @@ class OpenAICompatibleProvider:
 
         endpoint = self._endpoint
         client = openai.OpenAI(
-            api_key=endpoint.api_key or "none", base_url=endpoint.base_url, max_retries=0
+            api_key=endpoint.api_key or "none",
+            base_url=endpoint.bare_url,
+            default_query=endpoint.query,
+            max_retries=0,
         )
         # The SDK fills these from the environment when they are not given.
         client.organization = None

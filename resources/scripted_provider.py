@@ -17,6 +17,7 @@ from typing import Self
 
 from pydantic import JsonValue, ValidationError
 
+from reprise.canonical import sha256_hex
 from reprise.errors import BadInput, ProviderError
 from reprise.errors import Cancelled as RunCancelled
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
@@ -67,22 +68,21 @@ class ScriptedProvider:
             BadInput: The file cannot be read or is no script.
         """
         try:
-            data: JsonValue = json.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            data: JsonValue = json.loads(text)
         except (OSError, ValueError) as error:
             message = f"provider {provider_id!r}: the script {str(path)!r} cannot be read: {error}"
             raise BadInput(message) from error
         where = f"provider {provider_id!r}, script {str(path)!r}"
-        if isinstance(data, list):
-            items = [_item(each, where) for each in data]
-            return cls(items, provider_id=provider_id, context_tokens=context_tokens)
-        if isinstance(data, dict):
-            script = {
-                agent: [_item(each, f"{where}, agent {agent!r}") for each in items]
-                for agent, items in data.items()
-                if isinstance(items, list)
-            }
-            if len(script) == len(data):
-                return cls(script, provider_id=provider_id, context_tokens=context_tokens)
+        script = _script(data, where)
+        if script is not None:
+            # Another script is another provider to the cache.
+            return cls(
+                script,
+                provider_id=provider_id,
+                revision=sha256_hex(text)[:16],
+                context_tokens=context_tokens,
+            )
         message = f"{where}: expected a list of replies, or a list for each agent id"
         raise BadInput(message)
 
@@ -135,6 +135,19 @@ class ScriptedProvider:
             )
             raise ProviderError(message)
         return items[at]
+
+
+def _script(data: JsonValue, where: str) -> Script | None:
+    if isinstance(data, list):
+        return [_item(each, where) for each in data]
+    if not isinstance(data, dict):
+        return None
+    script = {
+        agent: [_item(each, f"{where}, agent {agent!r}") for each in items]
+        for agent, items in data.items()
+        if isinstance(items, list)
+    }
+    return script if len(script) == len(data) else None
 
 
 def _item(value: JsonValue, where: str) -> ScriptItem:

@@ -102,6 +102,14 @@ def test_a_script_by_agent_does_not_depend_on_who_asks_first(tmp_path: Path) -> 
     assert json.loads(provider.complete(request("a"), cancelled=never).text) == {"x": 1}
 
 
+def test_another_script_is_another_provider_to_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text('["one"]')
+    before = ScriptedProvider.from_file("trial", path).identity()
+    path.write_text('["two"]')
+    assert ScriptedProvider.from_file("trial", path).identity() != before
+
+
 @pytest.mark.parametrize("text", ["{", "3", '{"a": 1}', '[{"finish": 1}]'])
 def test_a_file_that_is_no_script_is_bad_input(tmp_path: Path, text: str) -> None:
     path = tmp_path / "script.json"

@@ -31,6 +31,7 @@ from tests.model_endpoint import (
 
 KEY = "sk-secret-0123456789"
 PASSWORD = "pass-word-in-the-address"
+CODE = "code-in-the-query"
 PROMPT = "a prompt that nobody else may read"
 
 
@@ -310,8 +311,9 @@ def test_no_secret_is_in_an_error_its_causes_or_any_log(
     protocol: Protocol, server: EndpointServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    echo: JsonValue = {"error": {"type": "x", "message": f"bad key {KEY} and {PASSWORD}"}}
-    secret = Endpoint("far", server.root_url.replace("//", f"//me:{PASSWORD}@") + "/v1", KEY)
+    echo: JsonValue = {"error": {"type": "x", "message": f"bad {KEY} and {PASSWORD} and {CODE}"}}
+    address = server.root_url.replace("//", f"//me:{PASSWORD}@")
+    secret = Endpoint("far", f"{address}/v1?version=2&code={CODE}", KEY)
     shown = repr(secret)
     provider: ModelProvider = OpenAICompatibleProvider(secret, model="m")
     if protocol is ANTHROPIC:
@@ -331,7 +333,11 @@ def test_no_secret_is_in_an_error_its_causes_or_any_log(
     shown += provider.identity().model_dump_json() + caplog.text
     assert len(caplog.text) > 100
     assert KEY not in shown
-    assert PASSWORD not in shown.replace(f"base_url='http://me:{PASSWORD}@", "")
+    assert PASSWORD not in shown
+    assert CODE not in shown
+    assert {path for path, _, _ in server.asked} == {
+        f"{protocol.path if protocol is OPENAI else '/v1/v1/messages'}?version=2&code={CODE}"
+    }
 
 
 def test_a_silent_endpoint_runs_into_the_deadline(
@@ -476,6 +482,25 @@ def test_no_endpoint_at_all_is_transient_and_says_what_to_check(
     with pytest.raises(ProviderError, match=r"'far': no connection to http.*check that") as caught:
         provider.complete(request(), cancelled=never)
     assert caught.value.transient is True
+
+
+def test_an_answer_without_end_is_given_up(
+    protocol: Protocol, server: EndpointServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.model_call.ANSWER_BYTES_MAX", 100_000)
+
+    def endless(asked: Asked, _: dict[str, Any]) -> None:
+        asked.begin_stream()
+        for _number in range(1000):
+            asked.event({"type": "more", "words": "x" * 1000}, "more")
+
+    server.responder = endless
+    with pytest.raises(ProviderError, match="longer than 100000 bytes") as caught:
+        protocol.provider(server, stream=True).complete(request(), cancelled=never)
+    assert caught.value.transient is False
+    server.responder = lambda asked, _: asked.answer("x" * 200_000)
+    with pytest.raises(ProviderError, match="longer than 100000 bytes"):
+        protocol.provider(server).complete(request(), cancelled=never)
 
 
 def test_a_page_instead_of_json_is_an_error(protocol: Protocol, server: EndpointServer) -> None:
