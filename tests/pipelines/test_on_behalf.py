@@ -16,11 +16,13 @@ from dagster._core.execution.api import execute_run
 from pydantic import SecretStr
 
 from apps.api_server import Access, InferenceApiServer
-from reprise.model.conversation import ModelReply, ModelRequest
+from reprise.model.conversation import ModelReply, ModelRequest, ToolCall
 from reprise.model.execution import current_execution
+from reprise.model.result import CacheReason, Usage
 from reprise.model.search import SearchAnswer
 from reprise.model.user import User
 from reprise.ports import Cancelled
+from resources.scripted_provider import ScriptedProvider
 from resources.settings import InferenceApiSettings
 from tests.inference_api_server import KEY, Call, recording, served
 from tests.pipelines.engine import Engine, RuleProvider
@@ -45,6 +47,15 @@ def who(inputs):
         "own_process": os.getpid() != {os.getpid()},
     }}
 """
+
+
+SEARCHES = ModelReply(
+    text="",
+    tool_calls=(ToolCall(id="c1", name="search_project_files", arguments='{"query": "brief"}'),),
+    finish_reason="tool_calls",
+    usage=Usage(calls=1),
+    model="scripted-1",
+)
 
 
 class SearchingProvider(RuleProvider):
@@ -233,3 +244,44 @@ def test_a_refusal_is_never_kept_for_another_user(office: Office) -> None:
     again = office.run(engine.job(), "anns-0", "ann")
     assert engine.records(again)["first"].from_cache
     assert len(office.calls) == 2
+
+
+def test_users_who_may_search_share_one_answer_and_one_who_may_not_gets_none(
+    office: Office,
+) -> None:
+    """By the agents' own tool: the key holds what is searched and by whom it is answered."""
+    office.projects(each=1)
+    engine = office.engine
+    engine.agent("seeker", "Search, then answer.", tool_groups=["ProjectRead"])
+    engine.workflow([{"label": "seek", "type": "Agent", "agent": "seeker"}])
+    users = engine.wiring.behalf.users
+    users.add_user(User(id="olga", email="olga@example.org", is_admin=True))
+    engine.scripted = ScriptedProvider([SEARCHES, "found", SEARCHES, SEARCHES, "found again"])
+
+    anns = office.run(engine.job(), "anns-0", "ann")
+    assert anns.status is dg.DagsterRunStatus.SUCCESS
+    assert engine.records(anns)["seek"].cache_reason is CacheReason.FIRST_TIME
+    searches = [call for call in office.calls if call.path.endswith("/search")]
+    assert [call.claims["sub"] for call in searches] == ["ann"]
+
+    admins = office.run(engine.job(), "anns-0", "olga")
+    assert engine.records(admins)["seek"].from_cache
+
+    # Neither an earlier answer nor a second try, and nothing is left behind.
+    bens = office.run(engine.job(), "anns-0", "ben")
+    assert bens.status is dg.DagsterRunStatus.FAILURE
+    error = str(engine.records(bens)["seek"].error)
+    assert "answered 404: user 'ben' has no project 'anns-0'" in error
+    assert engine.histogram(bens)["STEP_UP_FOR_RETRY"] == 0
+
+    engine.wiring.projects.set_owner("anns-0", "ben")
+    given = office.run(engine.job(), "anns-0", "ben")
+    assert given.status is dg.DagsterRunStatus.SUCCESS
+    assert engine.records(given)["seek"].from_cache
+    fresh = office.run(engine.job(), "anns-0", "ben", cache="refresh")
+    assert fresh.status is dg.DagsterRunStatus.SUCCESS
+    assert [c.claims["sub"] for c in office.calls if c.path.endswith("/search")] == [
+        "ann",
+        "ben",
+        "ben",
+    ]
