@@ -71,7 +71,7 @@ class BehalfWiring:
             issue=self.tokens.issue,
             users=self.users,
             timeout_seconds=self._chosen.timeout_seconds,
-            guard=Deadline("it").of(self._chosen.timeout_seconds),
+            deadline=Deadline("it").of,
         )
 
     def initiator(self, run_id: str, tags: Mapping[str, str]) -> str | None:

@@ -13,7 +13,7 @@ import logging
 import re
 import weakref
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -30,6 +30,7 @@ from resources.guarded_stores import Guard, unguarded
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 5.0
+REVISION_SECONDS = 5.0
 ANSWER_BYTES_MAX = 4 * 2**20
 ERROR_CHARS_MAX = 300
 UNAUTHORIZED = 401
@@ -41,6 +42,14 @@ _Answer = TypeVar("_Answer", bound=Value)
 
 Issue = Callable[[User, Execution], str]
 """Makes a token with which an execution asks in a user's name."""
+
+
+class _Sent(NamedTuple):
+    """What came back."""
+
+    status: int
+    data: bytes
+    location: str | None
 
 
 class FilesRevision(Value):
@@ -57,8 +66,10 @@ class InferenceApi:
         url: Where it answers, without the path.
         issue: Makes a token.
         users: The table of users.
-        timeout_seconds: Longest wait for each part of an answer.
-        guard: Runs each call under its total deadline.
+        timeout_seconds: Total deadline of a search; a revision, which each step of an agent that
+            may search asks for, has `REVISION_SECONDS` at most.
+        deadline: Gives the guard that runs a call under so long a deadline; without one, the
+            deadline holds for each part of an answer.
     """
 
     def __init__(
@@ -68,10 +79,11 @@ class InferenceApi:
         issue: Issue,
         users: UserRegistry,
         timeout_seconds: float = 30.0,
-        guard: Guard = unguarded,
+        deadline: Callable[[float], Guard] = lambda _seconds: unguarded,
     ) -> None:
         self._url = url
-        self._guard = guard
+        self._search_guard = deadline(timeout_seconds)
+        self._revision_guard = deadline(min(REVISION_SECONDS, timeout_seconds))
         self._client = httpx2.Client(
             auth=_OnBehalf(issue, users),
             headers={"Accept": "application/json", "Accept-Encoding": "identity"},
@@ -89,7 +101,12 @@ class InferenceApi:
             InferenceApiError: It refused, failed or did not answer; `transient` tells which.
         """
         body: dict[str, str | int] = {"query": query, "limit": limit}
-        answer = self._asked("POST", project_id, "search", SearchAnswer, body)
+        url = self._url_of(project_id, "search")
+        answer = self._asked(
+            project_id,
+            SearchAnswer,
+            lambda: self._search_guard(lambda: self._sent("POST", url, body)),
+        )
         return answer.model_copy(update={"revision": self._revision_of(answer.revision)})
 
     def revision(self, project_id: str) -> str:
@@ -100,7 +117,10 @@ class InferenceApi:
         Raises:
             NotAuthorized, InferenceApiError: As `search` does.
         """
-        found = self._asked("GET", project_id, "revision", FilesRevision, None)
+        url = self._url_of(project_id, "revision")
+        found = self._asked(
+            project_id, FilesRevision, lambda: self._revision_guard(lambda: self._sent("GET", url))
+        )
         return self._revision_of(found.revision)
 
     def close(self) -> None:
@@ -110,17 +130,12 @@ class InferenceApi:
     def _revision_of(self, revision: str) -> str:
         return f"{self._url} {revision}"
 
-    def _asked(
-        self,
-        method: str,
-        project_id: str,
-        what: str,
-        kind: type[_Answer],
-        body: dict[str, str | int] | None,
-    ) -> _Answer:
-        url = f"{self._url}/api/v1/projects/{quote(project_id, safe='')}/files/{what}"
+    def _url_of(self, project_id: str, what: str) -> str:
+        return f"{self._url}/api/v1/projects/{quote(project_id, safe='')}/files/{what}"
+
+    def _asked(self, project_id: str, kind: type[_Answer], send: Callable[[], _Sent]) -> _Answer:
         try:
-            status, data, location = self._guard(lambda: self._sent(method, url, body))
+            status, data, location = send()
         except StoreTimeout as error:
             message = f"{self._name}: {error}"
             raise InferenceApiError(message, transient=True) from error
@@ -144,9 +159,7 @@ class InferenceApi:
             message = f"{self._name}: its answer cannot be read; compare the versions"
             raise InferenceApiError(message) from error
 
-    def _sent(
-        self, method: str, url: str, body: dict[str, str | int] | None
-    ) -> tuple[int, bytes, str | None]:
+    def _sent(self, method: str, url: str, body: dict[str, str | int] | None = None) -> _Sent:
         with self._client.stream(method, url, json=body) as response:
             parts: list[bytes] = []
             size_bytes = 0
@@ -156,7 +169,8 @@ class InferenceApi:
                 if size_bytes > ANSWER_BYTES_MAX:
                     message = f"{self._name}: its answer is longer than {ANSWER_BYTES_MAX} bytes"
                     raise InferenceApiError(message)
-            return response.status_code, b"".join(parts), response.headers.get("location")
+            location = response.headers.get("location")
+            return _Sent(response.status_code, b"".join(parts), location)
 
     def _refused(
         self, status: int, data: bytes, location: str | None, project_id: str

@@ -5,6 +5,7 @@ test_api_server.py.
 """
 
 import logging
+import socket
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -320,16 +321,31 @@ def test_a_server_that_is_not_there_is_told(api: Api) -> None:
 
 def test_a_call_has_a_total_deadline_and_asks_in_the_right_name_under_it(api: Api) -> None:
     guarded = InferenceApi(
-        api.url, issue=api.tokens.issue, users=api.users, guard=Deadline("it").of(20)
+        api.url, issue=api.tokens.issue, users=api.users, deadline=Deadline("it").of
     )
     with executing(execution_of("ben")):
         assert guarded.search("bens", "harbour", limit=1).total == 1
-    impatient = InferenceApi(
-        api.url, issue=api.tokens.issue, users=api.users, guard=Deadline("it").of(0.000001)
-    )
-    error = failure(impatient, "ben")
-    assert "gave no answer within" in str(error)
-    assert error.transient
+        assert guarded.revision("bens")
+
+
+def test_a_server_that_never_answers_costs_one_deadline_and_a_revision_a_short_one(
+    api: Api,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = InferenceApi(
+            f"http://127.0.0.1:{silent.getsockname()[1]}",
+            issue=api.tokens.issue,
+            users=api.users,
+            timeout_seconds=30,
+            deadline=lambda seconds: Deadline("it").of(seconds / 100),
+        )
+        error = failure(client)
+        assert "it gave no answer within 0.3 s" in str(error)
+        assert error.transient
+        with executing(execution_of("ann")), pytest.raises(InferenceApiError) as caught:
+            client.revision("anns")
+        assert "it gave no answer within 0.05 s" in str(caught.value)
+        client.close()
 
 
 def test_a_table_of_users_that_cannot_be_read_is_no_other_identity(api: Api) -> None:
