@@ -75,7 +75,8 @@ def _add_sample(wiring: Wiring, folder: Path) -> None:
     def tell(name: str, change: Change) -> None:
         print(f"  {change.value}  {name}")
 
-    wiring.ingest.add(PROJECT, [folder], tell)
+    project = wiring.ingest.add(PROJECT, [folder], tell)
+    wiring.indexing.index_project(project, footage=False)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pipelines.behalf_wiring import BehalfWiring
 from pipelines.cache_wiring import CacheWiring, now
 from pipelines.compile import IO_MANAGER_KEY, SERVICES_KEY, check_served, compile_workflow
 from pipelines.executor import threaded_executor
+from pipelines.index_job import index_job, index_sensor
 from pipelines.indexing import ProjectIndexing
 from pipelines.ingest import Ingest
 from pipelines.project_files import ProjectFiles
@@ -330,12 +331,17 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
     sweep = sweep_job(wiring.cache_wiring.sweep)
     jobs.append(sweep)
     schedules.append(sweep_schedule(sweep))
+    index = index_job(lambda: wiring.indexing)
+    jobs.append(index)
     io_manager = StepCacheIOManager(lambda: wiring.cache, lambda: wiring.history)
     return dg.Definitions(
         assets=assets,
         jobs=jobs,
         schedules=schedules,
-        sensors=[project_partitions_sensor(lambda: wiring.projects)],
+        sensors=[
+            project_partitions_sensor(lambda: wiring.projects),
+            index_sensor(index, lambda: wiring.projects),
+        ],
         resources={
             IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),
             BUDGET_KEY: context_budget_resource(wiring.settings.context_budget, wiring.digests),

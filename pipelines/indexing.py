@@ -79,6 +79,7 @@ class ProjectIndexing:
         report: Report = _unheard,
         *,
         again: bool = False,
+        footage: bool = True,
         cancelled: IsCancelled = lambda: False,
     ) -> list[IndexedOutcome]:
         """Index what is not indexed; return what became of each file that was looked at.
@@ -87,6 +88,7 @@ class ProjectIndexing:
             project: The project.
             report: Called after each file.
             again: Make all of it anew, summaries too.
+            footage: Look at footage too: what its analyses heard, and a summary of that.
             cancelled: Asked before each file and by the summaries.
 
         Raises:
@@ -97,11 +99,13 @@ class ProjectIndexing:
         known = {row.name: row for row in self.files.index.rows(project.id)}
         for name in known.keys() - rows.keys():
             self.files.index.remove(project.id, name)
-        heard = self._analyses(project.id)
+        heard = self._analyses(project.id) if footage else {}
         outcomes = []
         for name, file in rows.items():
             row = known.get(name)
             fresh = row is not None and row.content_digest == file.content_digest
+            if _is_footage(file) and not footage:
+                continue
             if not again and _is_done(file) and (fresh or not _has_text(file)):
                 continue
             if cancelled():
@@ -144,7 +148,7 @@ class ProjectIndexing:
         self, file: ProjectFile, heard: Mapping[str, SourceAnalysis]
     ) -> IndexedFile | None:
         """Return what the index knows of a file now; None when it waits for an analysis."""
-        if file.media_kind not in (MediaKind.VIDEO, MediaKind.AUDIO):
+        if not _is_footage(file):
             self.files.registry.set_status(file, indexing=FileStatus.RUNNING)
             return self.files.index_document(file)
         source = heard.get(file.id)
@@ -161,16 +165,20 @@ class ProjectIndexing:
         text = "\n".join(passage.text for passage in found.passages)
         try:
             answer = run_agent(summary_task(file.name, text), self.provider(), cancelled=cancelled)
-        except Cancelled:
-            registry.set_status(file, summary=FileStatus.PENDING)
-            raise
         except RepriseError as error:
+            if isinstance(error, Cancelled):
+                registry.set_status(file, summary=FileStatus.PENDING)
+                raise
             logger.warning("%s of %s has no summary: %s", file.name, file.project_id, error)
             registry.set_status(file, summary=FileStatus.FAILED)
             note = f"no summary: {error}"
             return IndexedOutcome(
                 name=file.name, indexed=Indexed.FAILED, note=note, usage=usage_of(error)
             )
+        except BaseException:
+            # A stop leaves nothing that seems to be at work.
+            registry.set_status(file, summary=FileStatus.PENDING)
+            raise
         said = answer.output.get("summary") if isinstance(answer.output, dict) else None
         summary = str(said).encode(errors="replace").decode()
         self.files.index.put(file.project_id, found.model_copy(update={"summary": summary}))
@@ -209,5 +217,9 @@ def _is_done(file: ProjectFile) -> bool:
     return file.indexing_status is FileStatus.DONE and file.summary_status is FileStatus.DONE
 
 
+def _is_footage(file: ProjectFile) -> bool:
+    return file.media_kind in (MediaKind.VIDEO, MediaKind.AUDIO)
+
+
 def _has_text(file: ProjectFile) -> bool:
-    return file.media_kind in (MediaKind.DOCUMENT, MediaKind.VIDEO, MediaKind.AUDIO)
+    return _is_footage(file) or file.media_kind is MediaKind.DOCUMENT

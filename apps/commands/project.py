@@ -1,8 +1,9 @@
-"""`reprise project add | list | show | own | remove`."""
+"""`reprise project add | index | list | show | own | remove`."""
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from apps.commands.user import require_user
 from apps.instance import open_instance, storage_errors
 from pipelines.cache_wiring import now
 from pipelines.definitions import Wiring
+from pipelines.indexing import Indexed, IndexedOutcome
 from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
 from reprise.errors import StoreError
@@ -25,6 +27,8 @@ def main(arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "add":
             return _add(wiring, ingest, arguments)
+        case "index":
+            return _index(wiring, ingest, arguments)
         case "list":
             return _list(wiring, as_json=arguments.json)
         case "show":
@@ -47,7 +51,39 @@ def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
         sync_partitions(instance, wiring.projects)
     files = wiring.projects.files(project.id)
     print(f"project {project.name}: {len(files)} file{'s' if len(files) != 1 else ''}")
+    if not arguments.no_index:
+        outcomes = wiring.indexing.index_project(project, _tell_failed, footage=False)
+        _tell_usage(outcomes)
     return 0
+
+
+def _index(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
+    project = ingest.require(arguments.name)
+    outcomes = wiring.indexing.index_project(project, _tell, again=arguments.again)
+    _tell_usage(outcomes)
+    counts = [
+        f"{count} {kind.value}"
+        for kind in Indexed
+        if (count := sum(outcome.indexed is kind for outcome in outcomes))
+    ]
+    print(f"project {project.name}: {', '.join(counts) or 'everything is indexed'}")
+    return 0
+
+
+def _tell(outcome: IndexedOutcome) -> None:
+    note = f": {printable(outcome.note)}" if outcome.note else ""
+    print(f"{outcome.indexed.value}  {printable(outcome.name)}{note}", flush=True)
+
+
+def _tell_failed(outcome: IndexedOutcome) -> None:
+    if outcome.indexed is Indexed.FAILED:
+        print(f"not indexed  {printable(outcome.name)}: {printable(outcome.note)}", flush=True)
+
+
+def _tell_usage(outcomes: Sequence[IndexedOutcome]) -> None:
+    tokens = sum(outcome.usage.tokens for outcome in outcomes)
+    if tokens:
+        print(f"summaries took {tokens} tokens")
 
 
 def _list(wiring: Wiring, *, as_json: bool) -> int:
@@ -83,11 +119,12 @@ def _show(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
             file.media_kind.value,
             size_text(file.size_bytes),
             file.uploaded_at.strftime("%Y-%m-%d %H:%M"),
+            file.indexing_status.value,
             file.content_digest[:12],
         ]
         for file in files
     ]
-    print(table(cells, ["file", "kind", "size", "added (UTC)", "sha256"]))
+    print(table(cells, ["file", "kind", "size", "added (UTC)", "indexed", "sha256"]))
     return 0
 
 

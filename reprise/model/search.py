@@ -7,7 +7,6 @@ Source: specification W8, C2, C23.
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from pydantic import Field
 
@@ -47,7 +46,7 @@ class IndexedFile(Value):
     note: str = ""
     """Why there is no text or no summary, for people and models; empty when there is one."""
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """SHA-256 of everything here, hexadecimal.
 

@@ -13,6 +13,7 @@ COMMANDS = [
     [],
     ["project"],
     ["project", "add"],
+    ["project", "index"],
     ["project", "list"],
     ["project", "show"],
     ["project", "remove"],

@@ -1,14 +1,15 @@
 """File summarizer: the sentences of a document that carry most of its frequent words.
 
-The first sentence or title stays first; then come the sentences with the densest content, in the
-order in which they stand, as far as there is room.
+What belongs to a recording and not to its subject is left out. The first sentence or title stays
+first; then come the sentences with the densest content, in the order in which they stand, as far as
+there is room.
 """
 
 import re
 
 from pydantic import JsonValue
 
-from reprise.agents.heuristics.words import clip, density, term_weights
+from reprise.agents.heuristics.words import clip, density, is_filler, term_weights
 from reprise.model.conversation import AgentInputs
 
 CHARS_MAX = 300
@@ -26,6 +27,7 @@ def file_summarizer(inputs: AgentInputs) -> JsonValue:
         for part in _END.split(text)[:SENTENCES_MAX]
         if (plain := " ".join(_MARK.sub(" ", part).split()))
     ]
+    sentences = [each for each in sentences if not is_filler(each)] or sentences
     if not sentences:
         return {"summary": "It holds no sentences."}
     weights = term_weights(sentences)
