@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, JsonValue, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -21,6 +21,7 @@ from reprise.model.agent import AgentLimits, ModelParameters
 from reprise.model.loading import AgentFrontMatter
 from reprise.model.workflow import Step, Workflow
 from reprise.model.workflow_checks import CONFIG_OF_TYPE
+from reprise.tools.catalog import TOOL_GROUPS, TOOLS
 from resources.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +57,33 @@ def workflow_tables() -> str:
     parts.append(_fields_table("`parameters` of an agent", ModelParameters))
     parts.append(_fields_table("`limits` of an agent", AgentLimits))
     return "\n\n".join(parts)
+
+
+def tools_tables() -> str:
+    """Return a table for each group of tools: what they do, what they take, their revisions."""
+    parts = []
+    for group in dict.fromkeys(TOOL_GROUPS.values()):
+        rows = [
+            [
+                f"`{name}`",
+                TOOLS[name].schema.description,
+                _arguments(TOOLS[name].schema.parameters),
+                TOOLS[name].revision,
+            ]
+            for name, its_group in TOOL_GROUPS.items()
+            if its_group is group
+        ]
+        heads = ["tool", "what the model is told", "arguments", "revision"]
+        parts.append(f"## {group.value}\n\n{_table(heads, rows)}")
+    return "\n\n".join(parts)
+
+
+def _arguments(parameters: dict[str, JsonValue]) -> str:
+    properties, required = parameters["properties"], parameters.get("required", [])
+    assert isinstance(properties, dict)
+    assert isinstance(required, list)
+    names = [f"**`{name}`**" if name in required else f"`{name}`" for name in properties]
+    return ", ".join(names) or "none"
 
 
 def _settings_tables(model: type[BaseModel], prefix: str, title: str) -> list[str]:

@@ -15,11 +15,23 @@ from apps.cli import build_parser
 from reprise.cache.key import CONFIG_BLOBS, KeyFacts, key_fields
 from reprise.model.agent import AgentDefinition
 from reprise.model.workflow import Step, StepType, Workflow
-from tests.reference_pages import PAGES, settings_tables, with_made_part, workflow_tables
+from reprise.tools.catalog import TOOL_GROUPS
+from tests.reference_pages import (
+    PAGES,
+    settings_tables,
+    tools_tables,
+    with_made_part,
+    workflow_tables,
+)
 
 
 @pytest.mark.parametrize(
-    ("name", "made"), [("settings.md", settings_tables), ("workflow-yaml.md", workflow_tables)]
+    ("name", "made"),
+    [
+        ("settings.md", settings_tables),
+        ("tools.md", tools_tables),
+        ("workflow-yaml.md", workflow_tables),
+    ],
 )
 def test_a_made_page_is_up_to_date(
     name: str, made: Callable[[], str], *, update_golden: bool
@@ -29,6 +41,12 @@ def test_a_made_page_is_up_to_date(
     if update_golden:
         path.write_text(wanted, encoding="utf-8")
     assert path.read_text("utf-8") == wanted
+
+
+def test_the_page_of_tools_says_what_each_group_that_has_tools_means() -> None:
+    page = (PAGES / "tools.md").read_text("utf-8")
+    for group in set(TOOL_GROUPS.values()):
+        assert f"\n| `{group.value}` | " in page
 
 
 def test_a_setting_is_named_with_its_default_and_its_meaning() -> None:
