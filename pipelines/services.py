@@ -51,6 +51,8 @@ from reprise.ports import (
 )
 from reprise.tools.catalog import tool_facts
 
+DEFAULT_LIMITS = LoopLimits()
+
 DOCUMENT_BYTES_MAX = 2 * 2**20
 """Larger documents are not read by agents."""
 
@@ -257,7 +259,9 @@ class StepContext:
             providers=tuple(
                 # What its tools give is cut to the context.
                 _provider_facts(
-                    identity, self.provider_of(agent).context_tokens if agent.tool_groups else None
+                    identity,
+                    self.provider_of(agent).context_tokens if agent.tool_groups else None,
+                    _shaping_bounds(agent, self.limits_of(agent)),
                 )
                 for agent, identity in zip(self.agents, providers, strict=True)
             ),
@@ -324,9 +328,27 @@ class StepContext:
         return tuple(documents)
 
 
+def _shaping_bounds(agent: AgentDefinition, limits: LoopLimits) -> tuple[tuple[str, int], ...]:
+    """Return the bounds of a loop that decide not only whether there is an answer, but which.
+
+    The last turn is for the answer, calls beyond the most at once are refused, and after the last
+    correction an answer is mended. Defaults are left out: they are part of `LOOP_REVISION`.
+    """
+    names = ["turns_max", "tool_calls_max"] if agent.tool_groups else []
+    names += ["repairs_max"] if agent.output_schema is not None else []
+    bounds = ((name, getattr(limits, name)) for name in names)
+    return tuple(bound for bound in bounds if bound[1] != getattr(DEFAULT_LIMITS, bound[0]))
+
+
 @lru_cache(maxsize=64)
-def _provider_facts(identity: ProviderIdentity, context_tokens: int | None) -> dict[str, JsonValue]:
-    facts: dict[str, JsonValue] = {**identity.model_dump(mode="json"), "loop": LOOP_REVISION}
+def _provider_facts(
+    identity: ProviderIdentity, context_tokens: int | None, bounds: tuple[tuple[str, int], ...]
+) -> dict[str, JsonValue]:
+    facts: dict[str, JsonValue] = {
+        **identity.model_dump(mode="json"),
+        "loop": LOOP_REVISION,
+        **dict(bounds),
+    }
     return facts if context_tokens is None else {**facts, "context_tokens": context_tokens}
 
 

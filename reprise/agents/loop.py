@@ -46,7 +46,8 @@ __all__ = [
 ]
 
 LOOP_REVISION = "4"
-"""Part of every agent's cache key; bump it when the frame around a prompt or the loop changes."""
+"""Part of every agent's cache key; bump it when the frame around a prompt, the loop or the default
+of one of its bounds changes."""
 
 BACKOFF_SECONDS = 0.5
 """First pause before another attempt; it doubles from attempt to attempt."""

@@ -116,6 +116,6 @@ class AgentDefinition(Value):
     parameters: ModelParameters = ModelParameters()
     """Model and sampling."""
     limits: AgentLimits = AgentLimits()
-    """Bounds of its loop. Not part of any key: they decide whether it answers, not what."""
+    """Bounds of its loop. Those that decide what it answers, not only whether, are in the key."""
     source_path: str = ""
     """The file that it was read from, for messages; not part of any key."""

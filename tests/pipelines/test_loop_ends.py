@@ -107,3 +107,28 @@ def test_a_room_that_fails_counts_what_its_earlier_agents_took(tmp_path: Path) -
 
     assert usage_of(caught.value) == USAGE, "the first agent of two answered"
     assert end_of(caught.value) is LoopEnd.PROVIDER
+
+
+@pytest.mark.parametrize(
+    ("front", "limits", "runs_anew"),
+    [
+        ({}, {"turns_max": 5}, False),
+        ({}, {"cost_usd_max": 1.5, "seconds_max": 100, "tokens_max": 5000}, False),
+        # Its last turn is for the answer.
+        ({"tool_groups": ["ProjectRead"]}, {"turns_max": 5}, True),
+        ({"tool_groups": ["ProjectRead"]}, {"cost_usd_max": 1.5, "tokens_max": 5000}, False),
+    ],
+)
+def test_a_bound_that_shapes_answers_is_in_the_key_and_no_other(
+    engine: Engine, front: dict[str, object], limits: dict[str, object], runs_anew: bool
+) -> None:
+    engine.agent("a", "You are a.", **front)
+    engine.agents_workflow({"a": []})
+    engine.project("p")
+    engine.run()
+    engine.executed()
+
+    engine.agent("a", "You are a.", limits=limits, **front)
+    engine.run()
+
+    assert engine.executed() == ({"a"} if runs_anew else set())
