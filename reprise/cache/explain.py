@@ -1,7 +1,7 @@
 """Why a step ran again: which fields of its key differ, down to the step, file or program.
 
 Each entry keeps a digest for every key field, and for the parts that a person would name: the
-steps whose outputs it read, the project files that it saw, its programs, its variables. The texts
+steps whose outputs it read, the project files that it saw, its tools, its programs. The texts
 behind some fields are kept as bodies under the same digests, so that a difference can be shown.
 
 To explain one more field by its parts: a line in `explained_digests`.
@@ -68,6 +68,8 @@ def explained_digests(
     for row in facts.files or ():
         name, digest = files.get(row[0], (row[0], ""))
         digests[f"project_file_fingerprint{PART}{name}"] = sha256_hex("\n".join((*row, digest)))
+    for tool in facts.tools:
+        digests[f"agent_tools{PART}{tool.get('name')}"] = json_digest(tool)
     for program, version in (facts.toolchain or {}).items():
         digests[f"toolchain{PART}{program}"] = json_digest(version)
     return digests

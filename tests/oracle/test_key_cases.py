@@ -185,8 +185,9 @@ OTHER_SCHEMA: dict[str, JsonValue] = {"type": "object"}
         ({"assigned_skills": ("Be brief.",)}, "changed: agent_assigned_skills"),
         (
             {"tool_groups": frozenset({ToolGroup.PROJECT_READ})},
-            "changed: agent_tool_groups, agent_tools, project_file_fingerprint"
-            " (brief.md, new; one.mp4, new)",
+            "changed: agent_tool_groups, agent_tools (list_project_files, new; read_project_file, "
+            "new; read_project_transcript, new), project_file_fingerprint (brief.md, new; "
+            "one.mp4, new)",
         ),
         ({"inference_provider_id": "other"}, "changed: agent_inference_provider_id"),
     ],

@@ -27,6 +27,21 @@ def test_a_change_is_told_down_to_step_file_and_program() -> None:
     assert (prompt.field, prompt.parts) == ("agent_system_prompt", ())
 
 
+def test_a_tool_with_a_new_revision_is_named() -> None:
+    def digests(revision: str) -> dict[str, str]:
+        facts = KeyFacts(
+            tools=(
+                {"name": "read_project_file", "revision": revision},
+                {"name": "list_project_files", "revision": "1"},
+            )
+        )
+        return explained_digests({"agent_tools": revision}, {}, facts, {})
+
+    (change,) = explain_changes(digests("1"), digests("2"))
+
+    assert (change.field, change.parts) == ("agent_tools", ("read_project_file",))
+
+
 def test_a_part_that_came_or_went_says_so() -> None:
     (change,) = explain_changes({"f / a": "1", "f / b": "1"}, {"f / b": "1", "f / c": "1"})
     assert change.parts == ("a, gone", "c, new")
