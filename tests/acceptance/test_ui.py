@@ -109,6 +109,22 @@ def test_a_second_ui_of_the_same_home_is_refused(ui: Ui, shared_home: UiHome) ->
     assert f"is open already, at {ui.address}" in errors
 
 
+def test_the_terminal_shows_progress_and_errors_and_no_events(home: UiHome, short: Path) -> None:
+    home.add("good", short)
+    with opened_ui(home) as ui:
+        run_id = ui.launch("cut", "good")
+        assert ui.ended(run_id) == "SUCCESS"
+        failed = ui.launch("cut", "nosuch")
+        assert ui.ended(failed) == "FAILURE"
+        _, out, errors = ui.stop(signal.SIGINT)
+    shown = out + errors
+    assert " DEBUG " not in shown
+    assert f"{run_id} - " in shown
+    assert " INFO " in shown
+    assert f"{failed} - " in shown
+    assert " ERROR " in shown
+
+
 def test_a_run_terminated_in_the_ui_is_cancelled_and_its_ffmpeg_killed(
     home: UiHome, long: Path
 ) -> None:
