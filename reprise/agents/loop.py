@@ -18,6 +18,7 @@ from reprise.agents.answers import ReadAnswer, problems_of, read_answer
 from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.context_room import ContextRoom
 from reprise.agents.history import repaired, thinned
+from reprise.agents.loop_ends import add_usage, because, end_by_kind, end_of, usage_of
 from reprise.agents.messages import (
     AgentTask,
     repair_messages,
@@ -84,23 +85,6 @@ class AgentAnswer(Value):
     """What a person should know."""
 
 
-def usage_of(error: BaseException) -> Usage:
-    """Return what model calls took before an error."""
-    usage = getattr(error, "usage", None)
-    return usage if isinstance(usage, Usage) else Usage()
-
-
-def add_usage(error: BaseException, usage: Usage) -> None:
-    """Let an error carry what was spent before the loop that it came out of."""
-    error.__dict__["usage"] = usage + usage_of(error)
-
-
-def end_of(error: BaseException) -> LoopEnd | None:
-    """Return why an agent's loop ended, for an error that came out of one."""
-    ended = getattr(error, "ended", None)
-    return ended if isinstance(ended, LoopEnd) else None
-
-
 def run_agent(
     task: AgentTask,
     provider: ModelProvider,
@@ -131,23 +115,8 @@ def run_agent(
         return loop.run()
     except BaseException as error:
         # Foreign errors carry it too: what is spent is spent, whoever is at fault.
-        error.__dict__.update(usage=loop.usage, ended=end_of(error) or _end_by_kind(error))
+        error.__dict__.update(usage=loop.usage, ended=end_of(error) or end_by_kind(error))
         raise
-
-
-def _end_by_kind(error: BaseException) -> LoopEnd:
-    match error:
-        case ProviderError():
-            return LoopEnd.PROVIDER
-        case RunCancelled():
-            return LoopEnd.CANCELLED
-        case _:
-            return LoopEnd.FAULT
-
-
-def _because(end: LoopEnd, error: StepFailed) -> StepFailed:
-    error.ended = end
-    return error
 
 
 class _Loop:
@@ -251,13 +220,13 @@ class _Loop:
                 f"{self._who}: the answer was cut after {reply.usage.output} tokens; raise "
                 f"`max_output_tokens` (now {limit}) in the agent's parameters"
             )
-            raise _because(LoopEnd.ANSWER_CUT, AnswerInvalid(message))
+            raise because(LoopEnd.ANSWER_CUT, AnswerInvalid(message))
         if reply.finish_reason == "content_filter":
             message = (
                 f"{self._who}: the endpoint's content filter refused the answer; look at the "
                 "request and the material, or choose another model"
             )
-            raise _because(LoopEnd.ANSWER_REFUSED, AnswerInvalid(message))
+            raise because(LoopEnd.ANSWER_REFUSED, AnswerInvalid(message))
         return reply
 
     def _call(self, messages: tuple[Message, ...]) -> ModelReply:
@@ -342,7 +311,7 @@ class _Loop:
                 f"{self._repairs} corrections: {'; '.join(problems)}. Try another model, or look "
                 "at the agent's prompt and schema"
             )
-            raise _because(LoopEnd.ANSWER_INVALID, AnswerInvalid(message))
+            raise because(LoopEnd.ANSWER_INVALID, AnswerInvalid(message))
         self._repairs += 1
 
     def _check_limits(self) -> None:
@@ -380,7 +349,7 @@ class _Loop:
             raise self._limit(LoopEnd.COST, message)
 
     def _limit(self, end: LoopEnd, message: str) -> StepFailed:
-        return _because(end, LimitReached(f"{self._who}: {message}"))
+        return because(end, LimitReached(f"{self._who}: {message}"))
 
     def _check_cancelled(self) -> None:
         if self._cancelled():
