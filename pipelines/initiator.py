@@ -5,7 +5,7 @@ a MAC of run and user under the signing key, which is made where the user is kno
 command line and by the run coordinator. A tag that was copied into another run, as the UI does when
 a run is launched again, proves nothing there.
 
-Source: specification O2a, D15.
+Source: specification O2a, D15; docs/decisions/who-started-a-run.md.
 """
 
 import hashlib
