@@ -15,6 +15,7 @@ from reprise.model.search import HITS_MAX, IndexedFile, Passage, SearchHit
 from reprise.ports import ProjectIndex
 from resources.memory_project_index import MemoryProjectIndex
 from resources.sqlite_project_index import SqliteProjectIndex
+from tests.child_process import start_python
 
 INDEXES: dict[str, Callable[[Path], ProjectIndex]] = {
     "memory": lambda _: MemoryProjectIndex(),
@@ -227,6 +228,32 @@ def test_both_indexes_give_one_answer(
             index.put("p1", brief(*texts, name=f"{at}.md"))
     first, second = (index.search("p1", query, limit=10) for index in indexes)
     assert first == second
+
+
+PUTS = """
+    import sys
+    from pathlib import Path
+    from reprise.model.search import IndexedFile, Passage
+    from resources.sqlite_project_index import SqliteProjectIndex
+
+    index = SqliteProjectIndex(Path(sys.argv[1]))
+    for at in range(20):
+        passages = (Passage(text=f"film {sys.argv[2]}"),)
+        name = f"{sys.argv[2]}-{at}.md"
+        index.put("p1", IndexedFile(name=name, content_digest="a", passages=passages))
+        assert index.search("p1", "film", limit=1).total >= at + 1
+"""
+
+
+def test_processes_that_put_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    processes = [start_python(PUTS, str(path), name) for name in ("one", "two", "three")]
+    for process in processes:
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 0, told
+    index = SqliteProjectIndex(path)
+    assert len(index.rows("p1")) == 60
+    assert index.search("p1", "two", limit=50).total == 20
 
 
 def test_an_index_opened_again_knows_what_was_put(tmp_path: Path) -> None:

@@ -59,6 +59,24 @@ def test_a_file_edited_while_the_step_runs_is_not_stored(make_world: MakeWorld) 
     assert reasons(records(world)) == [HIT]
 
 
+def test_what_an_analysis_heard_is_searched_by_who_follows_and_by_the_second_run(
+    make_world: MakeWorld,
+) -> None:
+    """The index moves within the first run, before who searches it, and not in the second."""
+    world = make_world(film_scene())
+    revisions = []
+    for _ in range(2):
+        found = records(world)
+        revisions.append(world.index.revision("p"))
+    assert reasons(found) == [HIT] * 5
+    assert [row.name for row in world.index.rows("p")] == ["one.mp4"]
+    assert world.index.rows("p")[0].passage_count == 1
+
+    world.index.remove_project("p")
+    assert reasons(records(world)) == [HIT] * 5, "a hit puts it there again"
+    assert {*revisions, world.index.revision("p")} == {revisions[0]}
+
+
 def test_touching_a_file_hits_and_other_bytes_of_its_size_miss(make_world: MakeWorld) -> None:
     """C10; probe read_file_edited: within one tick of the clock."""
     world = make_world(agents_scene("reader_f"))
