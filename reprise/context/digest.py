@@ -31,10 +31,8 @@ STRING_CHARS_MIN, ITEMS_MIN, DEPTH_MIN = 40, 3, 3
 OUTLINES = (
     Rung(string_chars=0, items=1, depth=3),
     Rung(string_chars=0, items=1, depth=2),
-    Rung(string_chars=0, items=1, depth=2, keys=64),
-    Rung(string_chars=0, items=1, depth=1, keys=64),
-    Rung(string_chars=0, items=1, depth=1, keys=16),
-    Rung(string_chars=0, items=1, depth=1, keys=4),
+    Rung(string_chars=0, items=1, depth=1),
+    *(Rung(string_chars=0, items=1, depth=1, keys=keys) for keys in (512, 256, 128, 64, 16, 4)),
     Rung(string_chars=0, items=0, depth=1, keys=0),
 )
 """Keys, types and counts, ever fewer; the last one is a count alone."""

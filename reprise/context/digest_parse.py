@@ -17,7 +17,7 @@ import orjson
 NUMBER_CHARS_MAX = 40
 """Longer numbers are shown as text."""
 
-OPENERS_TRIED_MAX = 8
+OPENERS_TRIED_MAX = 4
 """Places where JSON between sentences may begin."""
 
 _BEGINS = tuple('{["-0123456789NItfn')
