@@ -45,11 +45,6 @@ class FfmpegBinary:
         """Return what of it belongs into a cache key."""
         return {"ffmpeg": self.version, "ffmpeg_build": self.build_digest}
 
-    def filter_file_args(self, path: Path | str) -> list[str]:
-        """Return the arguments that read a filter graph from a file."""
-        option = "-filter_complex_script" if self.has_filter_complex_script else "-/filter_complex"
-        return [option, str(path)]
-
 
 class FfmpegLocator:
     """Finds ffmpeg on first use and remembers it; safe to share between threads.

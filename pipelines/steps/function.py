@@ -135,6 +135,7 @@ def _inputs(context: StepContext, config: FunctionConfig) -> FunctionInputs:
         progress=context.progress,
         cancelled=context.cancelled,
         open_file=open_file,
+        read_file=lambda name: open_file(name).read_bytes(),
     )
 
 

@@ -94,11 +94,6 @@ class TransitionFinder:
         self._done = 0
         self._found: list[Transition] = []
 
-    @property
-    def held_frames(self) -> int:
-        """Frames that are kept at the moment."""
-        return self._held
-
     def add(self, signatures: Bytes, scores: Floats) -> None:
         """Add frames that follow those before; shapes (frames, SIGNATURE_SIZE) and (frames,)."""
         self._signatures.append(signatures)

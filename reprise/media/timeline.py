@@ -99,10 +99,6 @@ class PlacedCut:
         """Return the film's time of a source's time, outside of the cut too."""
         return self.film_start_seconds + Fraction(source_seconds) - self.source_start_seconds
 
-    def to_source_seconds(self, film_seconds: float | Fraction) -> Fraction:
-        """Return the source's time of a film's time."""
-        return self.source_start_seconds + Fraction(film_seconds) - self.film_start_seconds
-
     def continues(self, other: "PlacedCut") -> bool:
         """Answer whether it begins in the source just where the other ends."""
         return self.source_id == other.source_id and self.start_frame == other.end_frame
@@ -131,22 +127,6 @@ class FilmClock:
     def sample_count(self) -> int:
         """Audio samples of the film: its length, rounded once."""
         return sample_at(self.seconds)
-
-    def film_times(self, source_id: str, source_seconds: float | Fraction) -> tuple[Fraction, ...]:
-        """Return every time at which a moment of a source is in the film; none when it was cut."""
-        return tuple(
-            cut.to_film_seconds(source_seconds)
-            for cut in self.cuts
-            if cut.source_id == source_id
-            and cut.source_start_seconds <= source_seconds < cut.source_end_seconds
-        )
-
-    def cut_at(self, film_seconds: float | Fraction) -> PlacedCut | None:
-        """Return the cut that shows at a time; None outside of the film."""
-        for cut in self.cuts:
-            if cut.film_start_seconds <= film_seconds < cut.film_end_seconds:
-                return cut
-        return None
 
 
 def parse_rate(text: str, *, what: str) -> Fraction:

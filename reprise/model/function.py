@@ -60,6 +60,8 @@ class FunctionInputs:
     """Answers whether the run is being stopped; ask it in long work and return early."""
     open_file: Callable[[str], Path] = field(repr=False)
     """Gives a local path of a project file; see `local_path`."""
+    read_file: Callable[[str], bytes] = field(repr=False)
+    """Gives a project file's bytes; see `read_bytes`."""
 
     def output(self, step: int | str) -> JsonValue:
         """Return the raw output of a step that it reads, by order or label.
@@ -98,7 +100,7 @@ class FunctionInputs:
 
     def read_bytes(self, name: str) -> bytes:
         """Return a project file's bytes; the same errors as `local_path`."""
-        return self.local_path(name).read_bytes()
+        return self.read_file(self.file(name).name)
 
     def read_text(self, name: str) -> str:
         """Return a project file's text, UTF-8; the same errors as `local_path`."""

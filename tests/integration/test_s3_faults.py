@@ -1,15 +1,25 @@
 """What the S3 store answers when the service, the bucket or the key is not as it should be."""
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from reprise.cache.lookup import StepCache, StepCost, StepIdentity
+from reprise.canonical import sha256_hex
 from reprise.errors import StoreError, StoreTimeout, StoreUnusable
+from reprise.model.result import Artifact, CacheReason, StepResult
+from reprise.model.settings import StepCacheSettings
+from resources.breaker import BreakerObjectStore, CircuitBreaker
+from resources.deadline import DeadlineObjectStore
+from resources.memory_entry_store import MemoryEntryStore
 from resources.s3_object_store import S3ObjectStore
 from tests.s3_server import S3Server
 
@@ -80,6 +90,60 @@ def test_a_service_that_never_answers_costs_a_head_its_limit() -> None:
         with pytest.raises(StoreTimeout, match=r"object 's3://test-bucket/a\.txt'"):
             store.head("a.txt")
         assert 0.3 <= time.monotonic() - begun < 10
+
+
+class Failing(BaseHTTPRequestHandler):
+    """A service in trouble: 500 to everything."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(500)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def failing_service() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Failing)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_an_object_store_that_answers_500_costs_the_cache_misses_and_no_row() -> None:
+    """Eleven hits whose artifacts cannot be asked for: each step runs, and each entry stays."""
+    head_seconds = 1.0
+    entries = MemoryEntryStore()
+    artifact = Artifact(name="a.mp4", storage_key="a.mp4", size_bytes=4)
+    names = [f"step {number}" for number in range(11)]
+    steps = [StepIdentity("p", "w", n, "agent", None, sha256_hex(n), {"a": n}) for n in names]
+    with failing_service() as endpoint_url:
+        objects = BreakerObjectStore(
+            DeadlineObjectStore(elsewhere(endpoint_url), head_seconds=head_seconds),
+            CircuitBreaker("the object store"),
+        )
+        cache = StepCache(entries, objects.head, StepCacheSettings(), lambda: datetime.now(UTC))
+        for step in steps:
+            result = StepResult(output="o", artifacts=(artifact,))
+            assert cache.store(step, result, StepCost("run", 1.0)) is None
+
+        begun = time.monotonic()
+        found = [cache.lookup(step) for step in steps]
+        seconds = time.monotonic() - begun
+
+    assert {lookup.reason for lookup in found} == {CacheReason.ARTIFACT_UNCHECKED}
+    assert [entries.tombstone("p", step.cache_key) for step in steps] == [None] * 11
+    assert len(entries) == 11
+    # What a loaded machine needs to make the client aside.
+    assert seconds < head_seconds + 5.0
 
 
 def test_a_failed_upload_leaves_the_earlier_object(s3: S3Server, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -184,9 +185,14 @@ def test_an_empty_source_has_no_transition() -> None:
 def test_the_finder_keeps_a_bounded_number_of_frames() -> None:
     finder = TransitionFinder(RATE)
     signatures, figures = measured(encode(hold(1, 64)))
+    held = []
     for _ in range(60):
-        finder.add(signatures, figures.score)
-    assert finder.held_frames < 1200
+        # Of its own each time, so that what lives on is what the finder keeps.
+        batch = signatures.copy()
+        held.append(weakref.ref(batch))
+        finder.add(batch, figures.score)
+        del batch
+    assert 64 * sum(reference() is not None for reference in held) < 1200
 
 
 def test_transition_kinds_have_the_names_of_the_report() -> None:

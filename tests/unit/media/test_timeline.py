@@ -69,21 +69,6 @@ def test_samples_and_frames_add_up_at_every_pair_of_rates(
     assert abs(clock.sample_count - clock.seconds * AUDIO_RATE_HZ) <= Fraction(1, 2)
 
 
-def test_a_moment_of_a_source_is_found_at_each_of_its_places_in_the_film() -> None:
-    clock = place_cuts(
-        [cut("v1", 50, 100), cut("v2", 0, 10), cut("v1", 60, 80)],
-        {"v1": Fraction(25), "v2": Fraction(25)},
-        Fraction(25),
-    )
-    assert clock.film_times("v1", 2.8) == pytest.approx((0.8, 2.8))
-    assert clock.film_times("v1", 1.9) == ()
-    found = clock.cut_at(2.0)
-    assert found is not None
-    assert found.index == 1
-    assert found.to_source_seconds(2.2) == pytest.approx(0.2)
-    assert clock.cut_at(9.0) is None
-
-
 def test_a_cut_of_no_frames_is_refused_by_its_number_and_source() -> None:
     with pytest.raises(MediaError, match=r"Cut 2 of source 'v1' goes from frame 5 to 5"):
         place_cuts([cut("v1", 0, 5), cut("v1", 5, 5)], {"v1": Fraction(25)}, Fraction(25))
