@@ -105,10 +105,7 @@ class RecordingProvider:
     Args:
         provider_id: Its id in the settings.
         inner: Who answers.
-        path: The recording; made when there is none, appended to when there is one.
-
-    Raises:
-        BadInput: The file holds something else, or cannot be written.
+        path: The recording; made at the first call when there is none, else appended to.
     """
 
     def __init__(self, provider_id: str, inner: ModelProvider, path: Path) -> None:
@@ -116,19 +113,8 @@ class RecordingProvider:
         self._id = provider_id
         self._path = path
         self._lock = threading.Lock()
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Prompts may be confidential.
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            message = f"provider {provider_id!r}: the recording cannot be written: {error}"
-            raise BadInput(message) from error
-        with os.fdopen(descriptor, "rb+", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            data = file.read()
-            self._known = set(read_recording(data, str(path)).parts)
-            # What a process that died left of a line would be glued to the next one.
-            file.truncate(data.rfind(b"\n") + 1)
+        self._known: set[str] | None = None
+        """Digests of the parts that the file has; None before the first call."""
 
     @property
     def context_tokens(self) -> int | None:
@@ -144,21 +130,42 @@ class RecordingProvider:
 
         Raises:
             ProviderError: As the provider behind it.
-            BadInput: The answer cannot be recorded.
+            BadInput: The file holds something else, or cannot be written.
             Cancelled: The run is being stopped.
         """
+        with self._lock:
+            # Before anyone is asked: what cannot be recorded is not to be paid for.
+            known = self._known = self._prepared() if self._known is None else self._known
         reply = self.inner.complete(request, cancelled=cancelled)
         call = asked(request)
         try:
             with self._lock:
-                self._append(lines_of(call, reply, self._known))
-                self._known |= call.values.keys()
+                self._append(lines_of(call, reply, known))
+                known.update(call.values)
         except OSError as error:
             message = f"provider {self._id!r}: the answer cannot be recorded: {error}"
             failure = BadInput(message)
             failure.usage = reply.usage
             raise failure from error
         return reply
+
+    def _prepared(self) -> set[str]:
+        """Make the file ready to be appended to; return the digests of its parts."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Prompts may be confidential.
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            descriptor = os.open(self._path, flags, 0o600)
+        except OSError as error:
+            message = f"provider {self._id!r}: the recording cannot be written: {error}"
+            raise BadInput(message) from error
+        with os.fdopen(descriptor, "rb+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            data = file.read()
+            known = set(read_recording(data, str(self._path)).parts)
+            # What a process that died left of a line would be glued to the next one.
+            file.truncate(data.rfind(b"\n") + 1)
+        return known
 
     def _append(self, lines: bytes) -> None:
         with self._path.open("ab", buffering=0) as file:

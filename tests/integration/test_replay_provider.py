@@ -148,18 +148,29 @@ def test_a_file_that_is_no_recording_is_bad_input_and_is_left_alone(tmp_path: Pa
     path.write_text("my notes\n")
     bare = tmp_path / "bare.txt"
     bare.write_text("{ my notes")
+    asked = ScriptedProvider(["x"])
     with pytest.raises(BadInput, match="its last line is none"):
-        RecordingProvider("r", ScriptedProvider([]), bare)
+        ask(RecordingProvider("r", asked, bare), "Hi")
+    assert asked.requests == (), "what cannot be recorded is not paid for"
     assert bare.read_text() == "{ my notes"
     for make in (
         lambda: ReplayProvider("r", path),
-        lambda: RecordingProvider("r", ScriptedProvider([]), path),
+        lambda: ask(RecordingProvider("r", ScriptedProvider(["x"]), path), "Hi"),
     ):
         with pytest.raises(BadInput, match=r"notes\.txt:1: no line of a recording"):
             make()
     assert path.read_text() == "my notes\n"
     with pytest.raises(BadInput, match="cannot be read"):
         ReplayProvider("r", tmp_path / "none.jsonl")
+
+
+def test_a_recording_is_made_at_the_first_call_and_not_by_a_plan(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "r.jsonl"
+    recording = RecordingProvider("rec", ScriptedProvider(["x"]), path)
+    recording.identity()
+    assert not path.parent.exists()
+    ask(recording, "Hi")
+    assert path.exists()
 
 
 def test_threads_record_whole_lines(tmp_path: Path) -> None:
