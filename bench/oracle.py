@@ -1,72 +1,107 @@
 """R1: stale answers over random sequences of edits, cached against uncached.
 
-    python -m bench.oracle --sequences 10000 [--first-seed 0] [--store memory|sqlite]
+    python -m bench.oracle [--sequences 10000] [--processes 2] [--seed N]
+    python -m bench.oracle --mutants
 
-Prints what was checked and every finding, cut down to the edits that it needs; the exit code is 1
-when there is one. tests/oracle runs 300 sequences with every test run.
+Runs the state machine of tests/oracle/machine.py with random seeds, prints what was checked, and
+for each wrong answer a program that shows it, cut down to what it needs; the exit code is 1 then.
+With `--mutants` the cache is broken on purpose in each way that tests/oracle/mutants.py knows, and
+the verdict is whether the machine finds them all.
 
 Source: specification R1, C18, P12.
 """
 
 import argparse
 import logging
+import multiprocessing
+import random
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 
-from reprise.ports import EntryStore
-from resources.sqlite_entry_store import SqliteEntryStore
-from tests.oracle.sequences import Tally, findings_of, sequence_of, shortened
+from tests.oracle.machine import CacheOracle, Tally, run_sequences
+from tests.oracle.mutants import MUTANTS, is_found
 
-REPORT_SECONDS = 60.0
-FINDINGS_MAX = 20
+CHUNK = 50
+"""Sequences between two reports of a process."""
+MUTANT_SEQUENCES = 500
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What a process did with one seed."""
+
+    tally: Tally
+    cpu_seconds: float
+    failure: str
 
 
 def main() -> int:
-    """Run the bench; return 0 when nothing was found."""
+    """Run the bench; return 0 when the goal is reached."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sequences", type=int, default=10_000)
-    parser.add_argument("--first-seed", type=int, default=1_000_000)
-    parser.add_argument("--store", choices=("memory", "sqlite"), default="memory")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--mutants", action="store_true")
     arguments = parser.parse_args()
     logging.disable(logging.ERROR)
-    make_entries = _sqlite if arguments.store == "sqlite" else None
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.sequences)
-    return _check(seeds, make_entries)
+    # Spawned: a worker that is forked from threads may inherit a lock that nobody gives back.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.processes, mp_context=context) as pool:
+        if arguments.mutants:
+            return _mutants(pool)
+        counts = [CHUNK] * (arguments.sequences // CHUNK)
+        counts += [arguments.sequences % CHUNK] * (arguments.sequences % CHUNK > 0)
+        print(f"seed {arguments.seed}", flush=True)
+        seeds = range(arguments.seed, arguments.seed + CHUNK * len(counts), CHUNK)
+        return _report(pool.map(_run, seeds, counts), arguments.sequences)
 
 
-def _sqlite(folder: Path) -> EntryStore:
-    return SqliteEntryStore(folder / "step-cache.db")
+def _run(number: int, count: int) -> Chunk:
+    logging.disable(logging.ERROR)
+    CacheOracle.tally = Tally()
+    failure, start = "", time.process_time()
+    try:
+        run_sequences(number, count)
+    except Exception as error:  # noqa: BLE001 - Whatever it is, it is the finding.
+        failure = f"seed {number}: " + "".join(traceback.format_exception(error, limit=-3))
+    return Chunk(CacheOracle.tally, time.process_time() - start, failure)
 
 
-def _check(seeds: range, make_entries: Callable[[Path], EntryStore] | None) -> int:
-    tally, found = Tally(), 0
+def _report(chunks: Iterator[Chunk], asked: int) -> int:
+    tally, cpu_seconds, failures = Tally(), 0.0, 0
     start = told = time.monotonic()
-    for seed in seeds:
-        sequence = sequence_of(seed)
-        if findings_of(sequence, tally, make_entries):
-            found += 1
-            short = shortened(sequence, lambda fewer: bool(findings_of(fewer, None, make_entries)))
-            print(f"seed {seed}: {short}")
-            for finding in findings_of(short, None, make_entries):
-                print(f"    {finding}")
-            if found >= FINDINGS_MAX:
-                break
-        if time.monotonic() - told > REPORT_SECONDS:
+    for chunk in chunks:
+        tally.add(chunk.tally)
+        cpu_seconds += chunk.cpu_seconds
+        if chunk.failure:
+            failures += 1
+            print(chunk.failure, flush=True)
+        if time.monotonic() - told > 60:
             told = time.monotonic()
-            print(f"{tally.sequences} sequences, {found} findings", file=sys.stderr, flush=True)
-    seconds = time.monotonic() - start
-    share = tally.hits / max(1, tally.steps)
-    edits = sum(tally.edits.values())
+            print(f"{tally.sequences} of {asked}, {failures} wrong", file=sys.stderr, flush=True)
     print(
-        f"{tally.sequences} sequences, {edits} edits of {len(tally.edits)} kinds,"
-        f" {tally.runs} runs,"
-        f" {tally.steps} cached steps of which {share:.0%} hits, {seconds:.0f} s\n"
-        f"stale answers, wrong forecasts, needless runs: {found} (goal: 0):"
-        f" {'reached' if not found else 'not reached'}"
+        f"{tally.sequences:,} sequences ({tally.on_disk:,} with stores on disk),"
+        f" {tally.runs:,} runs, {tally.steps:,} steps compared, {tally.hits:,} of them hits"
+        f" ({tally.hits / max(1, tally.steps):.0%}), {tally.faults:,} faults injected,"
+        f" {cpu_seconds:,.0f} CPU seconds in {time.monotonic() - start:,.0f} s\n"
+        f"stale answers, wrong forecasts, needless runs: {failures} (goal: 0):"
+        f" {'not reached' if failures else 'reached'}"
     )
-    return 1 if found else 0
+    return 1 if failures else 0
+
+
+def _mutants(pool: ProcessPoolExecutor) -> int:
+    missed = 0
+    counts = [MUTANT_SEQUENCES] * len(MUTANTS)
+    for name, after in zip(MUTANTS, pool.map(is_found, MUTANTS, counts), strict=True):
+        missed += after is None
+        print(f"{name}: {'MISSED' if after is None else f'found after {after}'}", flush=True)
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} broken caches found")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

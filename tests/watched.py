@@ -80,6 +80,7 @@ class Faults:
         self.fault = fault
         self.calls = 0
         self.hung = 0
+        self.fired = 0
         self.healed = threading.Event()
         self._at = at
         self._other = other
@@ -95,6 +96,8 @@ class Faults:
         return self._fault(name, work)
 
     def _fault(self, name: str, work: Work) -> object:
+        with self._lock:
+            self.fired += 1
         match self.fault:
             case Fault.RAISES:
                 message = f"{name}: the store is down"

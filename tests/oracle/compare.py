@@ -1,6 +1,5 @@
 """What two runs left behind, compared; and a plan with the run after it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -116,4 +115,4 @@ def comparable(record: StepRecord) -> Mapping[str, JsonValue]:
     data["artifacts"] = [
         item.model_dump(mode="json", exclude={"etag"}) for item in record.artifacts
     ]
-    return {name: re.sub(r"run-\d+", "run", str(value)) for name, value in data.items()}
+    return {name: str(value).replace(record.run_id, "run") for name, value in data.items()}

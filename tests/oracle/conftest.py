@@ -4,10 +4,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from resources.memory_entry_store import MemoryEntryStore
 from tests.oracle.cases import MakeWorld
+from tests.oracle.machine import MEMORY
 from tests.oracle.scenes import Scene
-from tests.oracle.sequences import MEMORY
 from tests.oracle.world import World
 
 
@@ -15,9 +14,9 @@ from tests.oracle.world import World
 def make_world() -> Iterator[MakeWorld]:
     folders: list[TemporaryDirectory[str]] = []
 
-    def make(scene: Scene, **stores: MemoryEntryStore) -> World:
+    def make(scene: Scene) -> World:
         folders.append(TemporaryDirectory(dir=MEMORY))
-        return World(scene, Path(folders[-1].name), **stores)
+        return World(scene, Path(folders[-1].name))
 
     yield make
     for folder in folders:

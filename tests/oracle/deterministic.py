@@ -104,6 +104,7 @@ class DeterministicProvider:
             request.system_prompt,
             [message.model_dump(mode="json") for message in request.messages],
             [tool.model_dump(mode="json") for tool in request.tools],
+            request.tool_choice,
             # As text: the order of a schema's properties is the order that a model writes them in.
             json.dumps(request.output_schema),
         ]

@@ -1,11 +1,10 @@
 """What runs: small workflows with their agents, as they are before any edit."""
 
-import re
 import string
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from random import Random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pipelines.step_run import RunCacheMode
@@ -32,6 +31,8 @@ PROMPTS = (
     "Work as {name}, in this tone: {{{{tone}}}}.",
     "Say {{{{count}}}} things, {name}.",
     "{name}: {{{{request}}}}",
+    "{{{{a_output}}}}",
+    "{{{{b_output}}}} and {{{{out}}}}",
 )
 SCHEMAS: tuple[dict[str, JsonValue] | None, ...] = (
     None,
@@ -71,6 +72,7 @@ VALUES: tuple[JsonValue, ...] = (
 )
 TASKS = (None, "", "Do it.", "Do it", "Count {{count}}.", "{{request}}", "{{gated}}")
 REQUESTS = (None, "", "make it short", "make it long", "in the tone {{tone}}")
+STEPS_MAX = 6
 LABELS = string.ascii_lowercase[:12]
 FUNCTIONS = (
     FunctionConfig(callable="steps:summary", pure=True),
@@ -79,7 +81,6 @@ FUNCTIONS = (
     FunctionConfig(callable="steps:summary", pure=True, files=()),
     FunctionConfig(callable="steps:gate", pure=True, sets=("gated",), stops=True, files=()),
 )
-MAPPED = re.compile(r'steps\."(\d+)"')
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,13 @@ class Scene:
     step_modes: Mapping[int, RunCacheMode] = field(default_factory=dict)
     settings: StepCacheSettings = field(default_factory=StepCacheSettings)
     budget: ContextBudgetSettings = field(default_factory=ContextBudgetSettings)
+
+    def with_steps(self, steps: Sequence[Step]) -> "Scene":
+        """Return the scene with other steps."""
+        known = {step.order for step in steps}
+        modes = {order: mode for order, mode in self.step_modes.items() if order in known}
+        workflow = self.workflow.model_copy(update={"steps": tuple(steps)})
+        return replace(self, workflow=workflow, step_modes=modes)
 
     def is_valid(self) -> bool:
         """Answer whether the engine would load it."""
@@ -135,29 +143,6 @@ def film_scene() -> Scene:
     return Scene(Workflow(id="w", default_request="a promo", steps=tuple(steps)), first_agents())
 
 
-def first_scene(rng: Random) -> Scene:
-    """Return a workflow of two to six steps."""
-    agents = first_agents()
-    while True:
-        workflow = Workflow(
-            id="w",
-            default_request="a promo",
-            variables={"tone": "warm", "count": 1},
-            steps=tuple(_first_steps(rng)),
-        )
-        scene = Scene(workflow, agents)
-        # Two gates would set the same variable.
-        if scene.is_valid():
-            return scene
-
-
-def _first_steps(rng: Random) -> list[Step]:
-    steps = _media_steps() if rng.random() < 0.35 else []
-    while len(steps) < 2 or (len(steps) < 6 and rng.random() < 0.6):
-        steps.append(some_step(len(steps) + 1, LABELS[len(steps)], rng))
-    return steps
-
-
 def _media_steps() -> list[Step]:
     selected = InputMode.SELECTED_PRIOR_STEPS
     room = EditRoomConfig(agents=("plain_a", "director_g"))
@@ -181,34 +166,75 @@ def _media_steps() -> list[Step]:
     ]
 
 
-def some_step(order: int, label: str, rng: Random) -> Step:
-    """Return a step that reads something before it."""
-    step = Step(order=order, label=label, type=StepType.AGENT, agent=rng.choice(AGENTS[:6]))
-    if rng.random() < 0.15:
-        function = rng.choice(FUNCTIONS)
-        step = Step(order=order, label=label, type=StepType.FUNCTION, function=function)
-    return step.model_copy(update=input_update(order, rng))
+@dataclass(frozen=True)
+class Reads:
+    """What a step reads, wherever it comes to stand."""
 
+    mode: InputMode
+    selected: tuple[int, ...]
+    mapped: Mapping[str, tuple[int, str]]
 
-def input_update(order: int, rng: Random) -> dict[str, object]:
-    """Return another input of a step of this order."""
-    mode = rng.choice(list(InputMode))
-    earlier = list(range(1, order))
-    update: dict[str, object] = {
-        "input_mode": mode,
-        "selected_prior_step_orders": (),
-        "input_mapping": {},
-    }
-    if mode is InputMode.SELECTED_PRIOR_STEPS:
-        chosen = rng.sample(earlier, rng.randint(0, len(earlier)))
-        update["selected_prior_step_orders"] = tuple(chosen)
-    if mode is InputMode.CUSTOM_MAPPED_SUBSET:
-        if not earlier:
-            return {**update, "input_mode": InputMode.FULL_WORKFLOW}
-        ends = ("", ".a", ".b", ".sources[0].name", ".title")
-        order_text = rng.choice(earlier)
-        update["input_mapping"] = {
-            name: f'steps."{order_text}"{rng.choice(ends)}'
-            for name in rng.sample(["x", "y"], rng.randint(1, 2))
+    def at(self, order: int) -> dict[str, object]:
+        """Return the input of a step of this order, which reads only what is before it."""
+        mode, earlier = self.mode, range(1, order)
+        if mode is InputMode.CUSTOM_MAPPED_SUBSET and not earlier:
+            mode = InputMode.FULL_WORKFLOW
+        selects = mode is InputMode.SELECTED_PRIOR_STEPS
+        maps = mode is InputMode.CUSTOM_MAPPED_SUBSET
+        paths = {
+            name: f'steps."{earlier[place % len(earlier)]}"{end}'
+            for name, (place, end) in self.mapped.items()
+            if maps
         }
-    return update
+        return {
+            "input_mode": mode,
+            "selected_prior_step_orders": tuple(
+                o for o in self.selected if selects and o in earlier
+            ),
+            "input_mapping": paths,
+        }
+
+
+reads = st.builds(
+    Reads,
+    mode=st.sampled_from(InputMode),
+    selected=st.lists(st.integers(1, STEPS_MAX - 1), unique=True, max_size=3).map(tuple),
+    mapped=st.dictionaries(
+        st.sampled_from(["x", "y"]),
+        st.tuples(
+            st.integers(0, 4), st.sampled_from(["", ".a", ".b", ".sources[0].name", ".title"])
+        ),
+        min_size=1,
+    ),
+)
+works: st.SearchStrategy[Mapping[str, object]] = st.sampled_from(
+    [{"type": StepType.AGENT, "agent": name} for name in AGENTS[:6] * 2]
+    + [{"type": StepType.FUNCTION, "function": function} for function in FUNCTIONS]
+)
+"""What a step may do."""
+
+
+def step_of(order: int, label: str, work: Mapping[str, object], read: Reads) -> Step:
+    """Return a step at its place."""
+    return Step.model_validate({"order": order, "label": label, **work, **read.at(order)})
+
+
+def _scene(has_film: bool, drafts: Sequence[tuple[Mapping[str, object], Reads]]) -> Scene:
+    steps = _media_steps() if has_film else []
+    for draft in drafts:
+        steps.append(step_of(len(steps) + 1, LABELS[len(steps)], *draft))
+    workflow = Workflow(
+        id="w",
+        default_request="a promo",
+        variables={"tone": "warm", "count": 1},
+        steps=tuple(steps),
+    )
+    return Scene(workflow, first_agents())
+
+
+first_scenes = st.builds(
+    _scene,
+    has_film=st.sampled_from([False, False, True]),
+    drafts=st.lists(st.tuples(works, reads), min_size=2, max_size=STEPS_MAX - 3),
+).filter(Scene.is_valid)
+"""Workflows of two to six steps; two gates that would set the same variable are none."""

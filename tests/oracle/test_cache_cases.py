@@ -345,7 +345,7 @@ def test_a_row_put_under_another_key_is_a_miss(make_world: MakeWorld) -> None:
 def test_a_payload_whose_object_is_gone_is_a_miss(make_world: MakeWorld) -> None:
     """Probe payload_deleted."""
     world = make_world(agents_scene("plain_a"))
-    world.entries = PayloadOffload(MemoryEntryStore(), world.objects, inline_bytes_max=0)
+    world.stores.entries = PayloadOffload(MemoryEntryStore(), world.objects, inline_bytes_max=0)
     records(world)
     assert reasons(records(world)) == [HIT]
     for info in list(world.objects.scan("step-cache/")):

@@ -28,8 +28,8 @@ from resources.memory_entry_store import MemoryEntryStore
 from resources.memory_lease_store import MemoryLeaseStore
 from resources.settings import Settings
 from tests.oracle.compare import RunOutcome
+from tests.oracle.machine import MEMORY
 from tests.oracle.scenes import film_scene
-from tests.oracle.sequences import MEMORY
 from tests.oracle.world import World
 from tests.watched import Fault, Faults, stand_in
 

@@ -1,10 +1,11 @@
-"""The oracle's world: a whole engine on in-memory stores, run with the cache and without it.
+"""The oracle's world: a whole engine without Dagster, run with the cache and without it.
 
 The run without takes the same files and definitions, and stores of its own that begin empty. All
 that the two leave behind is compared: outputs, records, artifacts, byte for byte.
 """
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,22 +13,31 @@ from pipelines.compile import merged_history
 from pipelines.edges import step_reads, transitive_reduction
 from pipelines.ingest import Ingest
 from pipelines.plan import PlannedStep, PlanRequest, plan_run
-from pipelines.prepare import step_agents
 from pipelines.records import record_of
 from pipelines.request import REQUEST, choose_request
 from pipelines.run_step import run_step
 from pipelines.services import Services
-from pipelines.step_run import RunCacheMode, StepRun
+from pipelines.step_run import StepRun
 from reprise.cache.lookup import StepCache
-from reprise.cache.policy import cache_verdict
 from reprise.cache.single_flight import Alone
 from reprise.context.bodies import Bodies
 from reprise.context.budget import ContextBudget
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import LoopLimits
-from reprise.model.result import CacheReason, SeenStep, StepRecord, StepReference, StepStatus
+from reprise.model.cache import EntryCaps
+from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
 from reprise.model.settings import StepCacheSettings
-from reprise.ports import EntryStore, ModelProvider, ObjectStore
+from reprise.ports import (
+    EntryStore,
+    HistoryStore,
+    ModelProvider,
+    ObjectStore,
+    ProjectIndex,
+    ProjectRegistry,
+)
+from resources.breaker import BreakerEntryStore, BreakerObjectStore, CircuitBreaker
+from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
+from resources.local_object_store import LocalObjectStore
 from resources.media_kind import media_kind
 from resources.memory_entry_store import MemoryEntryStore
 from resources.memory_functions import MemoryFunctions
@@ -35,6 +45,11 @@ from resources.memory_history import MemoryHistory
 from resources.memory_object_store import MemoryObjectStore
 from resources.memory_project_index import MemoryProjectIndex
 from resources.memory_projects import MemoryProjectRegistry
+from resources.payload_offload import PayloadOffload
+from resources.sqlite_entry_store import SqliteEntryStore
+from resources.sqlite_history import SqliteHistory
+from resources.sqlite_project_index import SqliteProjectIndex
+from resources.sqlite_projects import SqliteProjectRegistry
 from tests.oracle.compare import (
     Finding,
     RunOutcome,
@@ -51,7 +66,7 @@ from tests.oracle.deterministic import (
 )
 from tests.oracle.scenes import PROVIDERS, Scene
 from tests.oracle.user_code import module_texts
-from tests.watched import Around, stand_in, watched
+from tests.watched import Around, Fault, Faults, stand_in, watched
 
 READS_ONLY = {
     "entries": {"get", "tombstone", "nearest"},
@@ -60,6 +75,9 @@ READS_ONLY = {
     "projects": {"files", "project", "projects"},
 }
 """The calls that a plan may make, by store."""
+
+
+Judge = Callable[[RunOutcome], list[Finding]]
 
 
 class Clock:
@@ -75,40 +93,101 @@ class Clock:
         return self.now
 
 
+@dataclass
+class Stores:
+    """What outlives a process."""
+
+    entries: EntryStore
+    objects: ObjectStore
+    history: HistoryStore
+    projects: ProjectRegistry
+    index: ProjectIndex
+
+
+CAPS = EntryCaps(rows_max=4)
+"""So few are kept after a sweep, or no small sequence would see an eviction."""
+
+
+def in_memory(_folder: Path | None = None) -> Stores:
+    """Return the twins."""
+    return Stores(
+        MemoryEntryStore(caps=CAPS),
+        MemoryObjectStore(),
+        MemoryHistory(),
+        MemoryProjectRegistry(),
+        MemoryProjectIndex(),
+    )
+
+
+def on_disk(folder: Path) -> Stores:
+    """Return the embedded stores as a new process opens them, each payload an object of its own."""
+    objects = LocalObjectStore(folder / "objects")
+    rows = SqliteEntryStore(folder / "step-cache.db", caps=CAPS)
+    return Stores(
+        PayloadOffload(rows, objects, inline_bytes_max=0),
+        objects,
+        SqliteHistory(folder / "reprise.db"),
+        SqliteProjectRegistry(folder / "reprise.db"),
+        SqliteProjectIndex(folder / "project-index.db"),
+    )
+
+
 class World:
     """Stores, providers and tools; `scene` is what runs.
 
     Args:
         scene: What runs first.
-        folder: For files on their way into projects.
-        entries: The cache's entries; None takes a store in memory.
+        folder: For files on their way into projects, and for stores on disk.
+        open_stores: Opens the stores, at first and for every new process.
     """
 
-    def __init__(self, scene: Scene, folder: Path, entries: EntryStore | None = None) -> None:
+    def __init__(
+        self, scene: Scene, folder: Path, open_stores: Callable[[Path], Stores] = in_memory
+    ) -> None:
         self.scene = scene
         self.folder = folder
         self.clock = Clock()
-        self.entries: EntryStore = entries or MemoryEntryStore()
-        self.objects = MemoryObjectStore()
-        self.history = MemoryHistory()
-        self.projects = MemoryProjectRegistry()
-        self.index = MemoryProjectIndex()
+        self._open_stores = open_stores
+        self.stores = open_stores(folder)
         self.providers = {
             name: DeterministicProvider(name, reads_values=name != "texts") for name in PROVIDERS
         }
         self.analyzer, self.speech, self.renderer = TwinAnalyzer(), TwinSpeech(), TwinRenderer()
         self.functions = MemoryFunctions(module_texts(0))
         self.runs = 0
-        self.hits = 0
-        self.steps = 0
         for project in ("p", "q"):
             self.add_file(project, "brief.md", b"a brief")
             self.add_file(project, "one.mp4", b"\0\0\0 ftypisom one")
 
     @property
+    def entries(self) -> EntryStore:
+        """The cache's entries."""
+        return self.stores.entries
+
+    @property
+    def objects(self) -> ObjectStore:
+        """The object store."""
+        return self.stores.objects
+
+    @property
+    def projects(self) -> ProjectRegistry:
+        """The projects."""
+        return self.stores.projects
+
+    @property
+    def is_on_disk(self) -> bool:
+        """True when its stores outlive a process by themselves."""
+        return self._open_stores is not in_memory
+
+    def restart(self) -> None:
+        """Go on in a new process, which knows what is on disk; memory stays what it is."""
+        if self.is_on_disk:
+            self.stores = self._open_stores(self.folder)
+
+    @property
     def ingest(self) -> Ingest:
         """Files into projects, as the command line has it."""
-        return Ingest(self.projects, self.objects, self.index, media_kind, self.clock)
+        return Ingest(self.projects, self.objects, self.stores.index, media_kind, self.clock)
 
     def add_file(self, project: str, name: str, data: bytes) -> None:
         """Add a file, or replace it."""
@@ -123,7 +202,7 @@ class World:
 
     def services(self) -> Services:
         """Return the services of a run with the cache, as a new process would wire them."""
-        return self._services(self.objects, self.entries, self.scene.settings, self.history)
+        return self._services(self.stores, self.scene.settings)
 
     def cache_with(self, objects: ObjectStore | None, around: Around | None = None) -> StepCache:
         """Return the cache on another object store, or with something at each call of its rows."""
@@ -131,33 +210,52 @@ class World:
         asked = self.objects if objects is None else objects
         return StepCache(entries, asked.head, self.scene.settings, self.clock)
 
+    def services_at_fault(self, target: str, faults: Faults, hang_seconds: float) -> Services:
+        """Return the services of a run whose cache has one store at fault.
+
+        Args:
+            target: `entries` or `objects`.
+            faults: What happens there.
+            hang_seconds: The deadline of calls; long for faults that do not hang.
+        """
+        seconds = hang_seconds if faults.fault is Fault.HANGS else 300.0
+        rows = stand_in(self.entries, faults.around) if target == "entries" else self.entries
+        objects = stand_in(self.objects, faults.around) if target == "objects" else self.objects
+        deadline = DeadlineEntryStore(rows, lookup_seconds=seconds, store_seconds=seconds)
+        entries = BreakerEntryStore(deadline, CircuitBreaker("the rows"))
+        asked = BreakerObjectStore(
+            DeadlineObjectStore(objects, head_seconds=seconds, transfer_seconds=seconds),
+            CircuitBreaker("the objects"),
+        )
+        cache = StepCache(entries, asked.head, self.scene.settings, self.clock)
+        return replace(self.services(), cache=cache)
+
+    def before_calls(self, hook: Callable[[str], None]) -> None:
+        """Let something happen before each call of a model."""
+        for provider in self.providers.values():
+            provider.before_call = hook
+
     def fresh_services(self) -> Services:
         """Return the services of a run without: the cache off, nothing there but the files."""
-        objects = MemoryObjectStore()
+        stores = replace(in_memory(), projects=self.projects, index=self.stores.index)
         for project in self.projects.projects():
             for file in self.projects.files(project.id):
-                objects.put_bytes(file.storage_key, self.objects.get_bytes(file.storage_key))
-        off = StepCacheSettings(enabled=False)
-        return self._services(objects, MemoryEntryStore(), off, MemoryHistory())
+                data = self.objects.get_bytes(file.storage_key)
+                stores.objects.put_bytes(file.storage_key, data)
+        return self._services(stores, StepCacheSettings(enabled=False))
 
-    def _services(
-        self,
-        objects: MemoryObjectStore,
-        entries: EntryStore,
-        settings: StepCacheSettings,
-        history: MemoryHistory,
-    ) -> Services:
+    def _services(self, stores: Stores, settings: StepCacheSettings) -> Services:
         return Services(
             workflows={self.scene.workflow.id: self.scene.workflow},
             agents=self.scene.agents,
-            objects=objects,
-            bodies=Bodies(objects),
-            cache=StepCache(entries, objects.head, settings, self.clock),
+            objects=stores.objects,
+            bodies=Bodies(stores.objects),
+            cache=StepCache(stores.entries, stores.objects.head, settings, self.clock),
             flights=Alone(),
-            history=history,
-            projects=self.projects,
-            index=self.index,
-            search=self.index,
+            history=stores.history,
+            projects=stores.projects,
+            index=stores.index,
+            search=stores.index,
             analyzer=self.analyzer,
             speech=self.speech,
             renderer=self.renderer,
@@ -260,45 +358,32 @@ class World:
 
     # -------------------------------------------------------------------------------- checks
 
-    def check(self) -> list[Finding]:
-        """Plan, run with the cache, run without it, and return whatever differs."""
+    def check(self, judge: Judge = lambda _outcome: []) -> list[Finding]:
+        """Plan, run with the cache, run without it, and return whatever differs.
+
+        Args:
+            judge: Finds more in what the run with the cache left behind.
+        """
         services = self.services()
         planned, findings = self.plan(services)
-        request = choose_request(
-            self.scene.workflow, self.scene.project, services, self.scene.request
-        ).text
+        return findings + self.check_run(
+            services, lambda outcome: wrong_forecasts(planned, outcome) + judge(outcome)
+        )
+
+    def check_run(self, services: Services, judge: Judge) -> list[Finding]:
+        """Run with these services, run without the cache, and return whatever differs."""
+        request = self.request(services)
         outcome = self.run(services, request)
-        findings += wrong_forecasts(planned, outcome)
-        self.hits += sum(record.from_cache for record in outcome.records.values())
-        self.steps += len(outcome.records)
         self.fail_agents(set())
+        findings = judge(outcome)
         fresh = self.fresh_services()
         expected = self.run(fresh, request)
         return findings + self.differences(outcome, services, expected, fresh)
 
-    def check_repetition(self) -> list[Finding]:
-        """Run again with nothing changed: all that the policy allows has to be a hit."""
-        if not self._should_repeat():
-            return []
-        services = self.services()
-        first = self.run(services, "again")
-        again = self.run(services, "again")
-        findings = []
-        for step in self.scene.workflow.steps:
-            record = again.records.get(step.order)
-            if record is None or record.status is not StepStatus.SUCCEEDED:
-                continue
-            verdict = cache_verdict(step, step_agents(step, self.scene.agents))
-            if verdict.cacheable and record.cache_reason is not CacheReason.HIT:
-                what = f"step {step.order}: {record.cache_reason} {record.cache_detail}"
-                findings.append(Finding("an unchanged repetition ran", what))
-        return findings + self.differences(again, services, first, services)
-
-    def _should_repeat(self) -> bool:
+    def request(self, services: Services) -> str:
+        """Return the request that a run takes."""
         scene = self.scene
-        plain = scene.mode is RunCacheMode.USE and not scene.step_modes
-        roomy = scene.settings.enabled and scene.settings.max_entry_chars > 100_000
-        return plain and roomy and self.clock.now >= self.clock.latest
+        return choose_request(scene.workflow, scene.project, services, scene.request).text
 
     def differences(
         self, cached: RunOutcome, with_cache: Services, plain: RunOutcome, without: Services
