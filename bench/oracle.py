@@ -65,7 +65,7 @@ def _run(number: int, count: int) -> Chunk:
     CacheOracle.tally = Tally()
     failure, start = "", time.process_time()
     try:
-        run_sequences(number, count)
+        run_sequences(CacheOracle, number, count)
     except Exception as error:  # noqa: BLE001 - Whatever it is, it is the finding.
         failure = f"seed {number}: " + "".join(traceback.format_exception(error, limit=-3))
     return Chunk(CacheOracle.tally, time.process_time() - start, failure)

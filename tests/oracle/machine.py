@@ -27,8 +27,9 @@ from tests.oracle.compare import Finding, RunOutcome
 from tests.oracle.ledger import Ledger
 from tests.oracle.scene_rules import EVERYTHING, NOTHING, SceneRules, agents_of, places
 from tests.oracle.scenes import AGENTS, LABELS, PROVIDERS, Scene, first_scenes
+from tests.oracle.stores import Stores, in_memory, on_disk
 from tests.oracle.user_code import VERSIONS, module_texts
-from tests.oracle.world import Stores, World, in_memory, on_disk
+from tests.oracle.world import World
 from tests.watched import Fault, Faults
 
 STEPS_PER_SEQUENCE = 7
@@ -315,8 +316,10 @@ def content_of(name: str, version: int) -> bytes:
     return choices[version % len(choices)]
 
 
-def run_sequences(first_seed: int, count: int, chosen: settings = SEQUENCES) -> None:
-    """Run so many sequences, the same ones for the same seed.
+def run_sequences(
+    machine: type[SceneRules], first_seed: int, count: int, chosen: settings = SEQUENCES
+) -> None:
+    """Run so many sequences of a machine, the same ones for the same seed.
 
     Hypothesis makes variants of an example once it has seen ten, by copying parts of it to other
     places: the same edit twice. A seed of its own for each ten keeps the sequences apart.
@@ -326,4 +329,4 @@ def run_sequences(first_seed: int, count: int, chosen: settings = SEQUENCES) -> 
     """
     for place in range(0, count, APART):
         part = settings(chosen, max_examples=min(APART, count - place))
-        run_state_machine_as_test(seed(first_seed + place)(CacheOracle), settings=part)
+        run_state_machine_as_test(seed(first_seed + place)(machine), settings=part)

@@ -30,11 +30,9 @@ KEY_FIELDS = (
     "agent_output_schema",
     "agent_output_schema_name",
     "agent_system_prompt",
-    "agent_tools",
     "agent_type",
     "context_budget",
     "edit_room",
-    "function",
     "function_fingerprint",
     "history_digest",
     "project_file_fingerprint",
@@ -47,8 +45,8 @@ KEY_FIELDS = (
     "video_analyze",
     "video_compile",
 )
-"""Fields that nothing else in the key says again, as the input's text says the input mode and an
-agent's prompt and type say which it is."""
+"""Fields that nothing else in the key says again, as the input's text says the input mode, a
+prompt which agent it is, and the tool groups which tools there are in this version."""
 
 MISS = Lookup(reason=CacheReason.FIRST_TIME)
 ANYTHING = Verdict(cacheable=True, reason="everything is cacheable")
@@ -118,7 +116,7 @@ def is_found(name: str, sequences: int) -> int | None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*MUTANTS[name]())
         try:
-            run_sequences(0, sequences, SEARCH)
+            run_sequences(CacheOracle, 0, sequences, SEARCH)
         except AssertionError:
             return CacheOracle.tally.sequences
         finally:

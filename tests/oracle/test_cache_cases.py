@@ -1,6 +1,26 @@
 """The cases of files, failures, time and tenants that step caches get wrong.
 
-Each docstring begins with the case's number; those of the key: test_key_cases.py.
+Each docstring begins with the case's number, or with its name in the behaviour probe. All of them:
+
+| case | where |
+| --- | --- |
+| C1 to C4, C6 | test_key_cases.py; the encoding itself: tests/unit/cache/test_key.py |
+| C5 | tests/unit/cache/test_executor_closures.py |
+| C7, C8 | not yet: they are the traced reads of specification C21 |
+| C9 to C11, C18 to C23, C25 | here; C11 over HTTP: tests/integration/test_s3_faults.py |
+| C12 | not yet: no step reads an artifact of another |
+| C13, C14 | test_faults.py, tests/integration/test_sqlite_faults.py, test_postgres_faults.py |
+| C15 to C17 | tests/integration/test_single_flight.py, tests/pipelines/test_single_flight.py |
+| C24 | not yet: it comes with ForEach |
+
+| case of the probe | where |
+| --- | --- |
+| same_input_hits, own_body_edited, comment_only | test_key_cases.py |
+| constant_edited, helper_edited | test_key_cases.py |
+| True_vs_1, 1_vs_1.0, str1_vs_int1, dict_order, set_hashseed | test_key_cases.py |
+| read_file_edited, failure_not_cached, payload_deleted | here |
+| store_garbage, store_truncated, store_path_taken | test_faults.py |
+| three_at_once | tests/integration/test_single_flight.py |
 """
 
 from collections.abc import Callable
@@ -279,6 +299,24 @@ def test_an_expired_entry_does_not_come_back_when_the_clock_steps_back(
     world.clock.now = start + timedelta(hours=1)
 
     assert record(world).cache_reason is CacheReason.EXPIRED
+
+
+def test_an_entry_that_expires_after_the_look_up_is_still_this_runs_hit(
+    make_world: MakeWorld,
+) -> None:
+    """C21: and no longer the next one's."""
+    world = make_world(agents_scene("plain_a"))
+    record(world)
+
+    def around(name: str, work: Callable[[], object]) -> object:
+        answer = work()
+        world.clock.now += timedelta(hours=200 if name == "get" else 0)
+        return answer
+
+    services = replace(world.services(), cache=world.cache_with(None, around))
+
+    assert reasons(records(world, services)) == [HIT]
+    assert reasons(records(world)) == [CacheReason.EXPIRED]
 
 
 def test_a_refresh_starts_the_lifetime_anew(make_world: MakeWorld) -> None:

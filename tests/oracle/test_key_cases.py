@@ -1,8 +1,6 @@
 """The cases of a step cache's key that others get wrong: a run, a change, a run.
 
-Each docstring begins with the case's number; files, failures, time: test_cache_cases.py. Tested
-where they belong: C5 in tests/unit/cache/test_executor_closures.py, C13 and C14 in test_faults.py,
-C15 to C17 in tests/integration/test_single_flight.py and tests/pipelines/test_single_flight.py.
+Each docstring begins with the case's number; the table of all is in test_cache_cases.py.
 """
 
 import os
@@ -17,7 +15,7 @@ import pytest
 from pydantic import JsonValue
 
 from reprise.errors import StoreError
-from reprise.model.agent import AgentDefinition, ToolGroup
+from reprise.model.agent import AgentDefinition, ToolChoice, ToolGroup
 from reprise.model.result import CacheReason, StepStatus
 from reprise.model.workflow import (
     FunctionConfig,
@@ -190,12 +188,13 @@ OTHER_SCHEMA: dict[str, JsonValue] = {"type": "object"}
             "one.mp4, new)",
         ),
         ({"inference_provider_id": "other"}, "changed: agent_inference_provider_id"),
+        ({"tool_choice": ToolChoice.REQUIRED}, "changed: tool_choice"),
     ],
 )
 def test_an_edited_agent_misses_and_the_edit_is_named(
     make_world: MakeWorld, update: dict[str, object], said: str
 ) -> None:
-    """C6: prompt, schema, skills, tools, provider of the same model."""
+    """C6: prompt, schema, skills, tools, tool choice, provider of the same model."""
     world = make_world(agents_scene("plain_a"))
     record(world)
     world.scene = with_agent(world.scene, "plain_a", **update)

@@ -26,7 +26,7 @@ def quiet() -> Iterator[None]:
 def test_a_cached_run_equals_an_uncached_one_after_any_edits() -> None:
     CacheOracle.tally = Tally()
 
-    run_sequences(0, 300)
+    run_sequences(CacheOracle, 0, 300)
 
     tally = CacheOracle.tally
     assert tally.sequences >= 300

@@ -5,7 +5,7 @@ that the two leave behind is compared: outputs, records, artifacts, byte for byt
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,32 +24,18 @@ from reprise.context.bodies import Bodies
 from reprise.context.budget import ContextBudget
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import LoopLimits
-from reprise.model.cache import EntryCaps
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import (
     EntryStore,
-    HistoryStore,
     ModelProvider,
     ObjectStore,
-    ProjectIndex,
     ProjectRegistry,
 )
 from resources.breaker import BreakerEntryStore, BreakerObjectStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
-from resources.local_object_store import LocalObjectStore
 from resources.media_kind import media_kind
-from resources.memory_entry_store import MemoryEntryStore
 from resources.memory_functions import MemoryFunctions
-from resources.memory_history import MemoryHistory
-from resources.memory_object_store import MemoryObjectStore
-from resources.memory_project_index import MemoryProjectIndex
-from resources.memory_projects import MemoryProjectRegistry
-from resources.payload_offload import PayloadOffload
-from resources.sqlite_entry_store import SqliteEntryStore
-from resources.sqlite_history import SqliteHistory
-from resources.sqlite_project_index import SqliteProjectIndex
-from resources.sqlite_projects import SqliteProjectRegistry
 from tests.oracle.compare import (
     Finding,
     RunOutcome,
@@ -65,6 +51,7 @@ from tests.oracle.deterministic import (
     TwinSpeech,
 )
 from tests.oracle.scenes import PROVIDERS, Scene
+from tests.oracle.stores import Stores, in_memory
 from tests.oracle.user_code import module_texts
 from tests.watched import Around, Fault, Faults, stand_in, watched
 
@@ -91,45 +78,6 @@ class Clock:
         self.now += timedelta(milliseconds=1)
         self.latest = max(self.latest, self.now)
         return self.now
-
-
-@dataclass
-class Stores:
-    """What outlives a process."""
-
-    entries: EntryStore
-    objects: ObjectStore
-    history: HistoryStore
-    projects: ProjectRegistry
-    index: ProjectIndex
-
-
-CAPS = EntryCaps(rows_max=4)
-"""So few are kept after a sweep, or no small sequence would see an eviction."""
-
-
-def in_memory(_folder: Path | None = None) -> Stores:
-    """Return the twins."""
-    return Stores(
-        MemoryEntryStore(caps=CAPS),
-        MemoryObjectStore(),
-        MemoryHistory(),
-        MemoryProjectRegistry(),
-        MemoryProjectIndex(),
-    )
-
-
-def on_disk(folder: Path) -> Stores:
-    """Return the embedded stores as a new process opens them, each payload an object of its own."""
-    objects = LocalObjectStore(folder / "objects")
-    rows = SqliteEntryStore(folder / "step-cache.db", caps=CAPS)
-    return Stores(
-        PayloadOffload(rows, objects, inline_bytes_max=0),
-        objects,
-        SqliteHistory(folder / "reprise.db"),
-        SqliteProjectRegistry(folder / "reprise.db"),
-        SqliteProjectIndex(folder / "project-index.db"),
-    )
 
 
 class World:
