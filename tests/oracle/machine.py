@@ -81,6 +81,24 @@ versions = st.integers(0, 2)
 faults = st.sampled_from([fault for fault in Fault if fault is not Fault.SLOW])
 """What is late does its work after the run, beside the next one: tests/oracle/test_faults.py."""
 
+budgets = st.sampled_from(
+    [
+        ContextBudgetSettings(),
+        ContextBudgetSettings(max_input_chars=40, recent_steps_verbatim=0),
+        ContextBudgetSettings(
+            max_input_chars=120, recent_steps_verbatim=0, digest_max_string_chars=3
+        ),
+        ContextBudgetSettings(
+            max_input_chars=200, recent_steps_verbatim=1, digest_max_array_items=1
+        ),
+        ContextBudgetSettings(
+            max_input_chars=120, digest_max_depth=1, digest_strategy=DigestStrategy.SAMPLED
+        ),
+        ContextBudgetSettings(max_input_chars=40, recent_steps_verbatim=0, enabled=False),
+    ]
+)
+"""What of the prior outputs goes into a prompt; the outputs are short, and so are these."""
+
 
 class CacheOracle(SceneRules):
     """A world under edits; `tally` adds up over all machines of a process."""
@@ -205,19 +223,9 @@ class CacheOracle(SceneRules):
         self.world.providers[provider].context_tokens = tokens
         self.leave(touched=EVERYTHING)
 
-    @rule(
-        chars=st.sampled_from([0, 100, 400, 160_000]),
-        recent=st.integers(0, 2),
-        strategy=st.sampled_from(DigestStrategy),
-    )
-    def edit_the_context_budget(self, chars: int, recent: int, strategy: DigestStrategy) -> None:
-        self.world.budget = ContextBudgetSettings(
-            max_input_chars=chars,
-            max_digested_step_chars=100,
-            recent_steps_verbatim=recent,
-            digest_strategy=strategy,
-        )
-        self.leave(touched=EVERYTHING)
+    @rule(budget=budgets)
+    def edit_the_context_budget(self, budget: ContextBudgetSettings) -> None:
+        self.take(replace(self.scene, budget=budget))
 
     @rule(choice=places)
     def let_an_agent_fail(self, choice: int) -> None:
