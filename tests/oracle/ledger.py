@@ -14,6 +14,7 @@ from reprise.cache.policy import cache_verdict
 from reprise.model.cache import EntrySummary
 from reprise.model.result import CacheReason, StepRecord, StepStatus
 from tests.oracle.compare import Finding
+from tests.oracle.scene_rules import agents_of
 from tests.oracle.scenes import Scene
 
 READS = (RunCacheMode.USE, RunCacheMode.READONLY)
@@ -71,6 +72,18 @@ class Ledger:
             findings += self._hit_or_miss(scene, record, mode, None if faulty else now)
             self._write(scene, record, mode, faulty)
         return findings
+
+    def not_stored(
+        self, scene: Scene, records: Mapping[int, StepRecord], agent: str
+    ) -> list[Finding]:
+        """Return what is wrong when a file moved at the first call of an agent that reads files."""
+        for order, record in sorted(records.items()):
+            is_asked = agent in agents_of(scene.workflow.step(order)) and not record.from_cache
+            if is_asked and record.cache_key is not None:
+                writes = scene.step_modes.get(order, scene.mode) in WRITES
+                is_wrong = writes and "inputs_moved" not in record.cache_detail
+                return [Finding("stored though its files moved", _where(record))] * is_wrong
+        return []
 
     def _moved_key(self, record: StepRecord, touched: int) -> list[Finding]:
         place = (record.project_id, record.order)

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 
+from reprise.model.agent import ToolGroup
 from reprise.model.cache import EntryFilter, EntrySummary
 from reprise.model.settings import ContextBudgetSettings, DigestStrategy, StepCacheSettings
 from tests.oracle.compare import Finding, RunOutcome
@@ -159,20 +160,24 @@ class CacheOracle(SceneRules):
 
     @rule(name=st.sampled_from(FILES[:2]), version=versions, agent=st.sampled_from(AGENTS))
     def replace_a_file_while_an_agent_works(self, name: str, version: int, agent: str) -> None:
-        """That run serves only itself (case C9)."""
-        world, data = self.world, content_of(name, version)
+        """What was asked while a file that it reads moved serves that run alone (case C9)."""
+        world = self.world
+        world.scene = self.scene
         moved: list[bool] = []
 
         def before_call(asked: str) -> None:
             if asked == agent and not moved:
-                moved.append(True)
-                world.add_file(world.scene.project, name, data)
+                before = world.projects.files(self.scene.project)
+                world.add_file(self.scene.project, name, content_of(name, version))
+                moved.append(world.projects.files(self.scene.project) != before)
 
-        world.scene = self.scene
         world.before_calls(before_call)
         services = world.services()
-        self._found = self._judge(world.run(services, world.request(services)), touched=EVERYTHING)
+        outcome = world.run(services, world.request(services))
         world.before_calls(lambda _agent: None)
+        self._found = self._judge(outcome, touched=EVERYTHING)
+        if any(moved) and ToolGroup.PROJECT_READ in self.scene.agents[agent].tool_groups:
+            self._found += self.ledger.not_stored(self.scene, outcome.records, agent)
         self.leave(touched=EVERYTHING)
 
     @rule(kind=st.sampled_from(["artifacts", "bodies"]), every=st.integers(1, 3), by=versions)
@@ -218,7 +223,7 @@ class CacheOracle(SceneRules):
         self.world.providers[provider].model = model
         self.leave(touched=EVERYTHING)
 
-    @rule(provider=st.sampled_from(PROVIDERS), tokens=st.sampled_from([None, 300, 8_000]))
+    @rule(provider=st.sampled_from(PROVIDERS), tokens=st.sampled_from([None, 8_000, 16_000]))
     def change_a_models_context(self, provider: str, tokens: int | None) -> None:
         self.world.providers[provider].context_tokens = tokens
         self.leave(touched=EVERYTHING)

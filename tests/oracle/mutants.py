@@ -31,7 +31,6 @@ KEY_FIELDS = (
     "agent_output_schema_name",
     "agent_system_prompt",
     "agent_type",
-    "context_budget",
     "edit_room",
     "function_fingerprint",
     "history_digest",
