@@ -87,14 +87,14 @@ def test_what_an_analysis_heard_is_searched_by_who_follows_and_by_the_second_run
     revisions = []
     for _ in range(2):
         found = records(world)
-        revisions.append(world.index.revision("p"))
+        revisions.append(world.stores.index.revision("p"))
     assert reasons(found) == [HIT] * 5
-    assert [row.name for row in world.index.rows("p")] == ["one.mp4"]
-    assert world.index.rows("p")[0].passage_count == 1
+    assert [row.name for row in world.stores.index.rows("p")] == ["one.mp4"]
+    assert world.stores.index.rows("p")[0].passage_count == 1
 
-    world.index.remove_project("p")
+    world.stores.index.remove_project("p")
     assert reasons(records(world)) == [HIT] * 5, "a hit puts it there again"
-    assert {*revisions, world.index.revision("p")} == {revisions[0]}
+    assert {*revisions, world.stores.index.revision("p")} == {revisions[0]}
 
 
 def test_touching_a_file_hits_and_other_bytes_of_its_size_miss(make_world: MakeWorld) -> None:
