@@ -96,11 +96,6 @@ MUTANTS: dict[str, Mutant] = {
     "payloads are believed": lambda: (lookup_module, "sha256_hex", lambda _text: "0" * 64),
     "entries never expire": lambda: (_Kept, "is_expired", lambda *_: False),
     "entries cannot be removed": lambda: (MemoryEntryStore, "invalidate", lambda *_, **__: 0),
-    "results of moved inputs are stored": lambda: (
-        _Attempt,
-        "_facts_now",
-        lambda attempt: attempt._identified.facts,
-    ),
     "every run writes": lambda: (_Attempt, "_may_write", True),
     "every step is cacheable": lambda: (identify, "cache_verdict", lambda *_: ANYTHING),
     "a hit loses its variables": lambda: (_Attempt, "_hit", _hit_with(variables={})),
