@@ -18,6 +18,7 @@ from pipelines.prepare import prepare_step
 from pipelines.step_run import StepRun
 from reprise.context.budget import ContextBudget
 from reprise.model.conversation import AgentInputs, ModelReply, ModelRequest
+from reprise.model.result import Usage
 from reprise.model.settings import ContextBudgetSettings
 from reprise.ports import Cancelled
 from tests.pipelines.engine import Engine, RuleProvider
@@ -142,6 +143,38 @@ def test_prompts_are_as_written_by_hand(
 
     assert engine.run().status is SUCCESS
     assert {name: talker.shown[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("off", [False, True], ids=["defaults", "all off"])
+def test_records_and_events_are_as_written_by_hand(
+    engine: Engine, talker: Talker, off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if off:
+        monkeypatch.setenv("REPRISE_CONTEXT_BUDGET__ENABLED", "false")
+        engine.step_cache = engine.step_cache.model_copy(update={"enabled": False})
+    golden(engine, talker)
+    run = engine.run()
+    records = engine.records(run).values()
+    events = engine.histogram(run)
+
+    reason = "store_off" if off else "first_time"
+    spent = Usage(input_uncached=100, output=20, calls=1, cost_micros=500)
+    assert [
+        (r.order, r.label, r.status.value, str(r.cache_reason), r.prompt_chars, r.usage)
+        for r in records
+    ] == [
+        (1, "a", "succeeded", reason, 0, spent),
+        # "## Step 1: a", a line's end, "first words".
+        (2, "b", "succeeded", reason, 12 + 1 + 11, spent),
+        # The same; an empty line; the header; forty numbers with commas and blanks.
+        (3, "c", "succeeded", reason, 24 + 2 + 13 + 157, spent),
+        (4, "d", "succeeded", reason, 24 + 2 + 13 + 157 + 2 + 13 + 4, spent),
+    ]
+    assert {record.context_budget for record in records} == {None}
+    assert {record.from_cache for record in records} == {False}
+    # The request and four steps.
+    wanted = ("STEP_START", "STEP_SUCCESS", "ASSET_MATERIALIZATION", "STEP_FAILURE")
+    assert [events[name] for name in wanted] == [5, 5, 5, 0]
 
 
 def test_eleven_steps_are_budgeted_hit_and_digested_once_each(
