@@ -19,6 +19,11 @@ from reprise.ports import ObjectStore
 
 ARTIFACTS_SHOWN_MAX = 20
 
+OVER_NOTE = (
+    "the latest outputs, which are never cut, alone are longer than {:,} characters; "
+    "fewer stay whole with `REPRISE_CONTEXT_BUDGET__RECENT_STEPS_VERBATIM`"
+)
+
 
 def request_metadata(text: str, origin: str) -> Mapping[str, RawMetadataValue]:
     """Return what the request asset shows."""
@@ -100,6 +105,8 @@ def _prompt(record: StepRecord) -> dict[str, RawMetadataValue]:
             for entry in report.entries
         ]
         shown["context_budget"] = MetadataValue.table(rows)
+        if report.is_over:
+            shown["context_budget_exceeded"] = OVER_NOTE.format(report.settings.max_input_chars)
     return shown
 
 

@@ -5,8 +5,10 @@ The prompts here are written by hand: nothing of the product joins them.
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -401,6 +403,30 @@ def test_a_steps_own_words_stand_in_later_prompts_and_come_back_with_a_hit(
 # ---------------------------------------------------------------------------------- what is told
 
 
+def page_of(engine: Engine, run: dg.DagsterRun, name: str) -> Mapping[str, dg.MetadataValue[Any]]:
+    """Return what a step's page in the UI shows."""
+    return next(
+        entry.dagster_event.step_materialization_data.materialization.metadata
+        for entry in engine.instance.all_logs(run.run_id)
+        if entry.dagster_event is not None
+        and entry.dagster_event.is_step_materialization
+        and entry.dagster_event.asset_key == dg.AssetKey(["w", name])
+    )
+
+
+def test_a_prompt_that_cannot_fit_says_so(
+    engine: Engine, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CAP, "5000")
+    engine.agents_workflow({"a": [], "b": [1]})
+    run = engine.run()
+
+    assert "context_budget_exceeded" not in page_of(engine, run, "s01_a")
+    note = page_of(engine, run, "s02_b")["context_budget_exceeded"].value
+    assert str(note).startswith("the latest outputs, which are never cut, alone are longer than 5,")
+    assert raw("a") in talker.shown["b"]
+
+
 def test_the_page_and_the_command_line_tell_what_the_budget_did(
     engine: Engine, talker: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,13 +434,7 @@ def test_the_page_and_the_command_line_tell_what_the_budget_did(
     eleven(engine)
     run = engine.run()
     record = engine.records(run)["a05"]
-    shown = next(
-        entry.dagster_event.step_materialization_data.materialization.metadata
-        for entry in engine.instance.all_logs(run.run_id)
-        if entry.dagster_event is not None
-        and entry.dagster_event.is_step_materialization
-        and entry.dagster_event.asset_key == dg.AssetKey(["w", "s05_a05"])
-    )
+    shown = page_of(engine, run, "s05_a05")
     told = _step_json(record)["context_budget"]
 
     assert record.context_budget is not None
