@@ -7,17 +7,21 @@ Source: specification W7; STYLE habit 10.
 """
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
 from pipelines.project_files import file_id, file_key
-from reprise.errors import BadInput, UnknownName
+from reprise.errors import BadInput, StoreError, UnknownName
 from reprise.model.project import MediaKind, Project, ProjectFile
 from reprise.ports import ObjectStore, ProjectIndex, ProjectRegistry
+
+logger = logging.getLogger(__name__)
 
 FILES_MAX = 100_000
 """Most files that one call adds."""
@@ -78,7 +82,8 @@ class Ingest:
             raise UnknownName(message)
         for name in names:
             self.registry.remove_file(project.id, name, unused=self.objects.delete)
-            self.index.remove(project.id, name)
+            with _index_may_fail():
+                self.index.remove(project.id, name)
 
     def remove_project(self, project_name: str) -> None:
         """Remove a project with its files, bodies and artifacts.
@@ -88,7 +93,8 @@ class Ingest:
         """
         project = self.require(project_name)
         self.registry.remove_project(project.name)
-        self.index.remove_project(project.id)
+        with _index_may_fail():
+            self.index.remove_project(project.id)
         for info in list(self.objects.scan(f"projects/{project.id}/")):
             self.objects.delete(info.key)
 
@@ -150,6 +156,15 @@ class Ingest:
             self.objects.delete(key)
             message = f"{path} changed while it was added; add it again when it is complete"
             raise BadInput(message)
+
+
+@contextmanager
+def _index_may_fail() -> Iterator[None]:
+    """Let a file go that the index still knows; indexing the project forgets it then."""
+    try:
+        yield
+    except StoreError as error:
+        logger.warning("what is removed may still be found by searches: %s", error)
 
 
 def collect(paths: Sequence[Path]) -> dict[str, Path]:

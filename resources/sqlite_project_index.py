@@ -10,6 +10,7 @@ Source: specification W8.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,12 +98,20 @@ class SqliteProjectIndex:
         path: The file; made on the first write.
         busy_seconds: How long a write waits for another writer.
 
-    Raises:
-        StoreUnusable: The path is a folder, a file that is not ours, or on a network file system.
+    A path that cannot be used is told by the first call, since most of the engine does without.
     """
 
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self._file = SqliteFile(path, _SCHEMA, busy_seconds=busy_seconds)
+        self._path = path
+        self._busy_seconds = busy_seconds
+
+    @cached_property
+    def _file(self) -> SqliteFile:
+        # As the registry beside it, it is taken on any file system: what it may lose there can be
+        # made again.
+        return SqliteFile(
+            self._path, _SCHEMA, busy_seconds=self._busy_seconds, kind_of=lambda _path: None
+        )
 
     def put(self, project_id: str, file: IndexedFile) -> None:
         """Take a file in; see `ProjectIndex`."""

@@ -52,8 +52,12 @@ def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
     files = wiring.projects.files(project.id)
     print(f"project {project.name}: {len(files)} file{'s' if len(files) != 1 else ''}")
     if not arguments.no_index:
-        outcomes = wiring.indexing.index_project(project, _tell_failed, footage=False)
-        _tell_usage(outcomes)
+        try:
+            outcomes = wiring.indexing.index_project(project, _tell_failed, footage=False)
+        except StoreError as error:
+            print(f"warning: the files are there, and not indexed: {error}", file=sys.stderr)
+        else:
+            _tell_usage(outcomes)
     return 0
 
 

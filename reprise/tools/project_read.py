@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from reprise.context.document_text import CUE_ENDINGS
 from reprise.errors import BadInput
 from reprise.model.conversation import ToolSchema
 from reprise.model.model_errors import did_you_mean
@@ -288,7 +289,7 @@ TOOLS = (
     Tool(LIST_FILES, "2", list_project_files),
     Tool(SEARCH_FILES, "1", search_project_files),
     Tool(READ_FILE, "3", read_project_file),
-    Tool(READ_TRANSCRIPT, "1", read_project_transcript),
+    Tool(READ_TRANSCRIPT, "2", read_project_transcript),
 )
 """The group's tools."""
 
@@ -341,11 +342,21 @@ def _why_unsaid(name: str, access: ToolAccess, note: str) -> str:
     file = access.file(name)
     if file is None:
         return _unknown(name, [each.name for each in access.files()])
+    beside = _subtitles(name, access)
+    if beside and file.media_kind in _SPEECH:
+        return f"{name!r} has no transcript of its own; read the subtitles {beside!r}"
     if note:
         return f"{name!r} has no transcript: {note}"
     if file.media_kind in _SPEECH:
         return f"{name!r} has no transcript yet; a VideoAnalyze step makes it"
     return f"{name!r} has no times; read it with read_project_file"
+
+
+def _subtitles(name: str, access: ToolAccess) -> str | None:
+    """Return the subtitle file that stands beside footage of this name."""
+    stem = name.rpartition(".")[0]
+    wanted = {f"{stem}{ending}".lower() for ending in CUE_ENDINGS}
+    return next((file.name for file in access.files() if file.name.lower() in wanted), None)
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

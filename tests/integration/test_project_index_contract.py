@@ -280,5 +280,6 @@ def test_a_damaged_index_is_set_aside_and_started_afresh(tmp_path: Path) -> None
 
 def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index.db").write_bytes(b"not a database, and not ours either" * 100)
+    index = SqliteProjectIndex(tmp_path / "index.db")
     with pytest.raises(StoreUnusable, match="not one that this store made"):
-        SqliteProjectIndex(tmp_path / "index.db")
+        index.search("p1", "film", limit=1)

@@ -223,3 +223,26 @@ def test_the_sensor_asks_once_for_what_waits(engine: Engine) -> None:
     engine.wiring.use_provider("rule", HeuristicProvider())
     index(engine)
     assert asked() == []
+
+
+def test_an_index_that_cannot_be_used_stops_neither_runs_nor_files(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.agents_workflow({"a": []})
+    engine.project("p", brief=TEXT)
+    (engine.root / "home" / "search.db").write_bytes(b"not ours" * 1000)
+    assert engine.run().is_success, engine.failures
+    engine.fresh().ingest.remove_files("p", ["brief.md"])
+    assert engine.wiring.projects.files("p") == []
+    assert "may still be found by searches" in caplog.text
+
+
+def test_an_agent_that_searches_a_broken_index_is_not_cached(engine: Engine) -> None:
+    engine.agent("a", "You read.", tool_groups=["ProjectRead"])
+    engine.agents_workflow({"a": []})
+    engine.project("p", brief=TEXT)
+    (engine.root / "home" / "search.db").write_bytes(b"not ours" * 1000)
+    for _ in range(2):
+        record = engine.records(engine.run())["a"]
+        assert record.cache_key is None
+        assert "the search index cannot be told" in record.cache_detail

@@ -189,6 +189,17 @@ def test_what_has_no_transcript_names_the_next_action(name: str, error: str) -> 
     assert found == {"ok": False, "error": error}
 
 
+def test_subtitles_beside_footage_are_read_by_time_and_pointed_at() -> None:
+    desk = Desk()
+    desk.files.write_document("p", "talk.SRT", "1\n00:00:01,000 --> 00:00:02,500\nHello.\n")
+    pointed = desk.run("read_project_transcript", name="talk.mp4")
+    assert pointed["error"] == (
+        "'talk.mp4' has no transcript of its own; read the subtitles 'talk.SRT'"
+    )
+    read = desk.run("read_project_transcript", name="talk.SRT")
+    assert read["sentences"] == [{"start_seconds": 1.0, "end_seconds": 2.5, "text": "Hello."}]
+
+
 def test_a_written_document_is_seen_by_the_tools_of_the_same_agent() -> None:
     desk = Desk(brief="old")
     access = desk.access()
