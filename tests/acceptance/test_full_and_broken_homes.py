@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.command_line import User
-from tests.acceptance.warm_start import WarmStart
+from tests.acceptance.warm_start import FILE_BYTES_MAX, WarmStart
 
 FILLER = "filler"
 
@@ -90,6 +90,25 @@ def test_files_that_find_no_room_are_not_in_the_project(
     user.add("p", footage)
     files = user.call("project", "show", "p", "--json").json["files"]
     assert [file["name"] for file in files] == ["tone.mp4"]
+
+
+def test_a_file_that_finds_no_room_leaves_nothing_half_written(user: User, footage: Path) -> None:
+    """Where nothing may be mounted too: the kernel lets no file grow beyond a size."""
+    assert user.call("project", "list").code == 0
+    small = footage.with_name("brief.md")
+    small.write_text("# A brief")
+    limit = {FILE_BYTES_MAX: str(footage.stat().st_size // 2)}
+
+    done = user.call("project", "add", "p", footage, **limit)
+
+    assert done.code == 1, done
+    assert "larger than the system allows; raise the limit" in done.error, done.error
+    assert user.leftovers() == []
+    assert user.objects("files") == []
+    assert user.call("project", "add", "p", small, **limit).code == 0
+    user.add("p", footage)
+    files = user.call("project", "show", "p", "--json").json["files"]
+    assert {file["name"] for file in files} == {"brief.md", "tone.mp4"}
 
 
 def test_a_read_only_home_is_one_clear_error(mounted: MountedHome, footage: Path) -> None:

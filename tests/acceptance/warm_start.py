@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -25,6 +26,9 @@ from tests.child_process import can_mount
 ROOT = Path(__file__).parents[2]
 REQUEST_BYTES_MAX = 1 << 20
 POLL_SECONDS = 0.02
+
+FILE_BYTES_MAX = "TEST_FILE_BYTES_MAX"
+"""In a command's environment: no file of it grows beyond, as if the disk were full there."""
 
 
 class WarmStart:
@@ -180,6 +184,9 @@ def _become(request: dict[str, Any], out: int, err: int) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
+    if FILE_BYTES_MAX in os.environ:
+        size_bytes = int(os.environ.pop(FILE_BYTES_MAX))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, size_bytes))
     sys.argv = ["reprise", *request["arguments"]]
 
 
