@@ -51,6 +51,10 @@ class PromoHome:
 
     root: Path
     workflows: Path = ROOT / "workflows"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables."""
+    seconds_max: float = RUN_SECONDS_MAX
+    """Longest that one command may take."""
     _log: Path = field(init=False)
     _program: Path = field(init=False)
 
@@ -92,14 +96,16 @@ class PromoHome:
             "REPRISE_HOME": str(self.root / "home"),
             "REPRISE_WORKFLOWS_DIR": str(self.workflows),
             "REPRISE_FFMPEG": str(self._program),
+            **self.settings,
         }
-        return _output([sys.executable, "-m", "apps.cli", *arguments], environment)
+        command = [sys.executable, "-m", "apps.cli", *arguments]
+        return _output(command, environment, self.seconds_max)
 
     def _ffmpeg_count(self) -> int:
         return len(self._log.read_text().splitlines())
 
 
-def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+def _output(command: Sequence[str], environment: Mapping[str, str], seconds_max: float) -> str:
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -107,7 +113,7 @@ def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=RUN_SECONDS_MAX,
+        timeout=seconds_max,
         check=False,
     )
     assert done.returncode == 0, f"{command[3:]} failed:\n{done.stderr[-4000:]}"

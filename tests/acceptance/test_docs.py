@@ -31,6 +31,11 @@ LEFT_OUT = {
     "docs/guide/first-film.md: reprise run quick-win-promo holiday --cache refresh",
     "docs/guide/first-film.md: reprise ui",
     "docs/operations/inference-api.md: reprise api --port 8420",
+    "docs/guide/local-model.md: .venv/bin/python examples/local_model.py",
+    "docs/guide/local-model.md: export REPRISE_PROVIDERS__LOCAL__BASE_URL=http://127.0.0.1:8080/v1",
+    "docs/guide/local-model.md: .venv/bin/reprise run quick-win-promo open-film --provider local",
+    "docs/guide/local-model.md: .venv/bin/python examples/local_model.py --weights my-model.gguf "
+    "--context-tokens 32768 --threads 4",
     "docs/guide/use-a-model.md: read -rs REPRISE_PROVIDERS__LOCAL__API_KEY && export "
     "REPRISE_PROVIDERS__LOCAL__API_KEY",
 }
@@ -133,6 +138,8 @@ def test_every_page_with_commands_is_followed_by_a_test() -> None:
         "docs/guide/write-a-workflow.md",
         "docs/guide/use-a-model.md",
         "docs/operations/inference-api.md",
+        # Its commands are run by test_local_model.py.
+        "docs/guide/local-model.md",
         "docs/operations/run-it.md",
         "docs/reference/settings.md",
     }
