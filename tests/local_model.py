@@ -96,7 +96,7 @@ def local_model(folder: Path, *, context_tokens: int = CONTEXT_TOKENS) -> Iterat
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
     try:
         end = time.monotonic() + START_SECONDS_MAX
@@ -124,5 +124,6 @@ def weights() -> Path:
     return found
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the one that started it dies; for `preexec_fn`."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -25,6 +25,7 @@ from resources.definition_files import load_definitions
 from tests.acceptance.docs_reader import blocks
 from tests.acceptance.film_measures import ffmpeg_says
 from tests.acceptance.promo_run import ROOT, SAMPLE, STEPS, PromoHome, PromoRun
+from tests.local_model import die_with_parent
 from tests.media_files import make_media
 
 pytestmark = pytest.mark.slow
@@ -33,10 +34,10 @@ PAGE = ROOT / "docs" / "guide" / "local-model.md"
 PAGE_ADDRESS = "http://127.0.0.1:8080/v1"
 ANALYSTS = ("content", "audience", "brand", "hook", "visual")
 AGENT_STEPS = {*ANALYSTS, "edit_room"}
-FOOTAGE_SECONDS = 38
+FOOTAGE_SECONDS = 27
 SECONDS_MAX = 1800.0
 """Longest run; the machine may be busy with other things."""
-ITEMS_MAX, CHARS_MAX, TOKENS_MAX = 3, 60, 700
+ITEMS_MAX, CHARS_MAX, TOKENS_MAX = 2, 50, 700
 """A list, a text and an answer of an agent hold at most so much here."""
 
 
@@ -62,7 +63,12 @@ def address() -> Iterator[str]:
     assert start.text == ".venv/bin/python examples/local_model.py\n"
     command = [sys.executable, "examples/local_model.py", "--port", "0"]
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=die_with_parent,
     ) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
