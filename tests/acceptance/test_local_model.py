@@ -71,8 +71,10 @@ def address() -> Iterator[str]:
         preexec_fn=die_with_parent,
     ) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.kill()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.kill()
 
 
 @pytest.fixture(scope="module")
