@@ -21,7 +21,7 @@ from reprise.agents.loop import run_agent, usage_of
 from reprise.context.bodies import Bodies
 from reprise.errors import Cancelled, RepriseError, StoreError
 from reprise.model.base import Value
-from reprise.model.media import SourceAnalysis, VideoAnalysis
+from reprise.model.heard import HeardAnalysis, HeardSource
 from reprise.model.project import FileStatus, MediaKind, Project, ProjectFile
 from reprise.model.result import Usage
 from reprise.model.search import IndexedFile
@@ -119,7 +119,7 @@ class ProjectIndexing:
     def _index(
         self,
         file: ProjectFile,
-        heard: Mapping[str, SourceAnalysis],
+        heard: Mapping[str, HeardSource],
         again: bool,
         cancelled: IsCancelled,
     ) -> IndexedOutcome:
@@ -144,9 +144,7 @@ class ProjectIndexing:
             return IndexedOutcome(name=file.name, indexed=Indexed.DONE, note=found.note)
         return self._summarise(file, found, cancelled)
 
-    def _text_of(
-        self, file: ProjectFile, heard: Mapping[str, SourceAnalysis]
-    ) -> IndexedFile | None:
+    def _text_of(self, file: ProjectFile, heard: Mapping[str, HeardSource]) -> IndexedFile | None:
         """Return what the index knows of a file now; None when it waits for an analysis."""
         if not _is_footage(file):
             self.files.registry.set_status(file, indexing=FileStatus.RUNNING)
@@ -187,14 +185,14 @@ class ProjectIndexing:
             name=file.name, indexed=Indexed.DONE, note=found.note, usage=answer.usage
         )
 
-    def _analyses(self, project_id: str) -> dict[str, SourceAnalysis]:
+    def _analyses(self, project_id: str) -> dict[str, HeardSource]:
         """Return the newest analysis of each file, by file id."""
-        found: dict[str, SourceAnalysis] = {}
+        found: dict[str, HeardSource] = {}
         for analysis in self._of_history(project_id):
             found |= {source.file_id: source for source in analysis.sources}
         return found
 
-    def _of_history(self, project_id: str) -> Iterator[VideoAnalysis]:
+    def _of_history(self, project_id: str) -> Iterator[HeardAnalysis]:
         """Yield the latest analysis of each VideoAnalyze step, the newest last."""
         records = [
             record
@@ -208,7 +206,7 @@ class ProjectIndexing:
                 continue
             try:
                 body = self.bodies.get(project_id, record.reference.seen.body_digest)
-                yield VideoAnalysis.model_validate(body)
+                yield HeardAnalysis.model_validate(body)
             except (StoreError, ValidationError) as error:
                 logger.warning("an analysis of %s is not indexed: %s", project_id, error)
 

@@ -19,7 +19,7 @@ from reprise.context.document_text import (
     transcript_passages,
 )
 from reprise.errors import BadInput
-from reprise.model.media import SourceAnalysis, VideoAnalysis
+from reprise.model.heard import HeardAnalysis, HeardSource
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.model.search import IndexedFile
 from reprise.ports import ObjectStore, ProjectIndex, ProjectRegistry
@@ -91,7 +91,7 @@ class ProjectFiles:
         self.index.put(file.project_id, found)
         return found
 
-    def take_analysis(self, project_id: str, analysis: VideoAnalysis) -> None:
+    def take_analysis(self, project_id: str, analysis: HeardAnalysis) -> None:
         """Take the transcripts of an analysis into the index, of files that are still the same.
 
         Raises:
@@ -103,7 +103,7 @@ class ProjectFiles:
             if file is not None and file.content_digest == source.content_digest:
                 self.take_transcript(file, source)
 
-    def take_transcript(self, file: ProjectFile, source: SourceAnalysis) -> None:
+    def take_transcript(self, file: ProjectFile, source: HeardSource) -> None:
         """Take what is said in a file into the index; an analysis without speech says nothing."""
         if source.transcript is None and source.has_audio:
             return
@@ -115,7 +115,7 @@ class ProjectFiles:
             note="" if passages else "nothing is said in it",
         )
         known = self.index.file(file.project_id, file.name)
-        if known is None or known.model_copy(update={"summary": ""}).digest != found.digest:
+        if known is None or known.model_copy(update={"summary": ""}) != found:
             self.index.put(file.project_id, found)
             self.registry.set_status(file, summary=FileStatus.PENDING)
         if file.indexing_status is not FileStatus.DONE:

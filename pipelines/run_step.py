@@ -28,7 +28,7 @@ from reprise.cache.lookup import StepCost, StepIdentity
 from reprise.errors import Cancelled, StoreError
 from reprise.model.budget import BudgetReport
 from reprise.model.cache import Lease, Lookup
-from reprise.model.media import VideoAnalysis
+from reprise.model.heard import HeardAnalysis
 from reprise.model.result import CacheReason, SeenStep, StepResult, StepStatus, Usage
 from reprise.model.workflow import StepType
 
@@ -160,7 +160,7 @@ class _Attempt:
         if self._run.step.type is not StepType.VIDEO_ANALYZE:
             return
         try:
-            analysis = VideoAnalysis.model_validate(result.output)
+            analysis = HeardAnalysis.model_validate(result.output)
             self._services.project_files.take_analysis(self._run.project_id, analysis)
         except (StoreError, ValidationError) as error:
             logger.warning("the transcripts of %s are not indexed: %s", self._run.where, error)

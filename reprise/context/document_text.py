@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from reprise.model.media import Transcript
+from reprise.model.heard import HeardTranscript
 from reprise.model.search import Passage
 
 PASSAGE_CHARS_MAX = 1_000
@@ -45,7 +45,7 @@ def document_passages(name: str, text: str) -> tuple[Passage, ...]:
     return _first(cues or _blocks(lines))
 
 
-def transcript_passages(transcript: Transcript) -> tuple[Passage, ...]:
+def transcript_passages(transcript: HeardTranscript) -> tuple[Passage, ...]:
     """Return a passage for each sentence that was spoken."""
     return _first(
         Passage(

@@ -10,6 +10,8 @@ from pipelines.index_job import INDEX_JOB, index_sensor
 from pipelines.indexing import Indexed, IndexedOutcome
 from reprise.errors import Cancelled, ProviderError
 from reprise.model.conversation import ModelReply
+from reprise.model.heard import HeardAnalysis
+from reprise.model.media import VideoAnalysis
 from reprise.model.project import FileStatus, ProjectFile
 from resources.heuristic_provider import HeuristicProvider
 from resources.scripted_provider import ScriptedProvider
@@ -120,6 +122,10 @@ def test_a_lost_index_is_made_again_with_the_same_digest(project: Engine) -> Non
     assert (project.wiring.projects.files("p"), project.wiring.index.revision("p")) == before
 
 
+def heard(analysis: VideoAnalysis) -> HeardAnalysis:
+    return HeardAnalysis.model_validate(analysis.model_dump(mode="json"))
+
+
 def hear(engine: Engine) -> None:
     [row] = [file for file in engine.wiring.projects.files("p") if file.name == "talk.mp4"]
     source = (
@@ -128,7 +134,7 @@ def hear(engine: Engine) -> None:
         .model_copy(update={"file_id": row.id, "content_digest": row.content_digest})
     )
     analysis = talk().model_copy(update={"sources": (source,)})
-    engine.wiring.services.project_files.take_analysis("p", analysis)
+    engine.wiring.services.project_files.take_analysis("p", heard(analysis))
 
 
 def test_footage_is_summarised_once_it_was_heard_and_asked_for(project: Engine) -> None:

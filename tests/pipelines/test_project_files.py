@@ -7,6 +7,8 @@ import pytest
 from pipelines.ingest import Ingest
 from pipelines.project_files import ProjectFiles, Unreadable
 from reprise.errors import BadInput, UnknownName
+from reprise.model.heard import HeardAnalysis
+from reprise.model.media import VideoAnalysis
 from reprise.model.project import FileStatus, ProjectFile
 from resources.media_kind import media_kind
 from resources.memory_object_store import MemoryObjectStore
@@ -14,6 +16,10 @@ from resources.memory_project_index import MemoryProjectIndex
 from resources.memory_projects import MemoryProjectRegistry
 from tests.analyses import talk
 from tests.pipelines.clock import Clock
+
+
+def heard(analysis: VideoAnalysis) -> HeardAnalysis:
+    return HeardAnalysis.model_validate(analysis.model_dump(mode="json"))
 
 
 class Project:
@@ -102,7 +108,7 @@ def test_an_analysis_gives_its_transcript_to_the_file_it_is_of(project: Project)
         update={"file_id": row.id, "content_digest": row.content_digest}
     )
     mine = analysis.model_copy(update={"sources": (source,)})
-    project.files.take_analysis("p", mine)
+    project.files.take_analysis("p", heard(mine))
 
     known = project.files.index.file("p", "talk.mp4")
     assert known is not None
@@ -110,7 +116,7 @@ def test_an_analysis_gives_its_transcript_to_the_file_it_is_of(project: Project)
     assert [p.text for p in known.passages] == [s.text for s in source.transcript.sentences]
     assert project.row("talk.mp4").indexing_status is FileStatus.DONE
     rows, revision = project.files.registry.files("p"), project.files.index.revision("p")
-    project.files.take_analysis("p", mine)
+    project.files.take_analysis("p", heard(mine))
     assert project.files.registry.files("p") == rows
     assert project.files.index.revision("p") == revision
 
@@ -124,7 +130,7 @@ def test_an_analysis_of_other_bytes_or_without_speech_gives_nothing(project: Pro
     )
     for changes in ({"content_digest": "0" * 64}, {"file_id": "x"}, {"transcript": None}):
         other = source.model_copy(update=changes)
-        project.files.take_analysis("p", talk().model_copy(update={"sources": (other,)}))
+        project.files.take_analysis("p", heard(talk().model_copy(update={"sources": (other,)})))
 
     assert project.files.index.file("p", "talk.mp4") is None
     assert project.row("talk.mp4").indexing_status is FileStatus.PENDING
