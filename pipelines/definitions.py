@@ -163,6 +163,7 @@ class Wiring:
             bodies=Bodies(self.objects),
             workflows=lambda: self.definitions.workflows,
             provider=lambda: self.provider(self.settings.provider),
+            limits=self.settings.agents,
         )
 
     @cached_property

@@ -20,6 +20,7 @@ from reprise.agents.file_summarizer import summary_task
 from reprise.agents.loop import run_agent, usage_of
 from reprise.context.bodies import Bodies
 from reprise.errors import Cancelled, RepriseError, StoreError
+from reprise.model.agent import LoopLimits
 from reprise.model.base import Value
 from reprise.model.heard import HeardAnalysis, HeardSource
 from reprise.model.project import FileStatus, MediaKind, Project, ProjectFile
@@ -72,6 +73,8 @@ class ProjectIndexing:
     """The workflows whose analyses count."""
     provider: Callable[[], ModelProvider]
     """Who writes summaries."""
+    limits: LoopLimits
+    """Bounds of every agent's loop, on money too."""
 
     def index_project(
         self,
@@ -162,7 +165,8 @@ class ProjectIndexing:
         registry.set_status(file, summary=FileStatus.RUNNING)
         text = "\n".join(passage.text for passage in found.passages)
         try:
-            answer = run_agent(summary_task(file.name, text), self.provider(), cancelled=cancelled)
+            task = summary_task(file.name, text, self.limits)
+            answer = run_agent(task, self.provider(), cancelled=cancelled)
         except RepriseError as error:
             if isinstance(error, Cancelled):
                 registry.set_status(file, summary=FileStatus.PENDING)

@@ -35,11 +35,13 @@ FILE_SUMMARIZER = AgentDefinition(
     parameters=ModelParameters(temperature=0.0, max_output_tokens=1024),
 )
 
-LIMITS = LoopLimits(turns_max=4, tokens_max=40_000, seconds_max=120.0)
+TURNS_MAX = 4
+TOKENS_MAX = 40_000
+SECONDS_MAX = 120.0
 
 
-def summary_task(name: str, text: str) -> AgentTask:
-    """Return the task of summarising a file's text."""
+def summary_task(name: str, text: str, limits: LoopLimits) -> AgentTask:
+    """Return the task of summarising a file's text, within the limits of all agents."""
     shown = text
     if len(text) > TEXT_CHARS_MAX:
         half = TEXT_CHARS_MAX // 2
@@ -50,5 +52,11 @@ def summary_task(name: str, text: str) -> AgentTask:
         resolved_input=f"## File: {name}\n\n{shown}",
         task="Summarise this file.",
         inputs=AgentInputs(documents=(ProjectDocument(name=name, text=shown),)),
-        limits=LIMITS,
+        limits=limits.model_copy(
+            update={
+                "turns_max": min(limits.turns_max, TURNS_MAX),
+                "tokens_max": min(limits.tokens_max, TOKENS_MAX),
+                "seconds_max": min(limits.seconds_max, SECONDS_MAX),
+            }
+        ),
     )

@@ -16,7 +16,7 @@ CHARS_MAX = 300
 SENTENCES_MAX = 400
 
 _END = re.compile(r"(?<=[.!?…])\s+|\n\s*\n|\n(?=\s*(?:[-*|#>]|\d+\.))")
-_MARK = re.compile(r"^[\s#>*|-]+|[*_`|]+")
+_MARK = re.compile(r"^[\s#>*-]+|[*`]+")
 
 
 def file_summarizer(inputs: AgentInputs) -> JsonValue:
@@ -25,7 +25,7 @@ def file_summarizer(inputs: AgentInputs) -> JsonValue:
     sentences = [
         plain
         for part in _END.split(text)[:SENTENCES_MAX]
-        if (plain := " ".join(_MARK.sub(" ", part).split()))
+        if (plain := " ".join(_MARK.sub("", part.replace("|", " ")).split()))
     ]
     sentences = [each for each in sentences if not is_filler(each)] or sentences
     if not sentences:
