@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pydantic import JsonValue
 
@@ -145,7 +145,10 @@ class Endpoint:
 
     def redacted(self, words: str) -> str:
         """Return an endpoint's words on one line, cut, without the secrets that it was given."""
-        given = (self.api_key, urlsplit(self.base_url).password, *self.query.values())
+        address = urlsplit(self.base_url)
+        # Some services take the key as the address's user. A client may say it decoded.
+        users = [word for word in (address.username, address.password) if word]
+        given = (self.api_key, *users, *map(unquote, users), *self.query.values())
         for secret in given:
             if secret and len(secret) >= SECRET_CHARS_MIN:
                 words = words.replace(secret, "***")

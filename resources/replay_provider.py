@@ -9,8 +9,10 @@ request and are never in it; prompts and answers are.
 Source: specification A4. Tests: tests/integration/test_replay_provider.py.
 """
 
+import contextlib
 import fcntl
 import os
+import stat
 import threading
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -153,7 +155,7 @@ class RecordingProvider:
         """Make the file ready to be appended to; return the digests of its parts."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Prompts may be confidential.
+            # Prompts may be confidential, whoever made the file.
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             descriptor = os.open(self._path, flags, 0o600)
         except OSError as error:
@@ -163,6 +165,10 @@ class RecordingProvider:
             fcntl.flock(file, fcntl.LOCK_EX)
             data = file.read()
             known = set(read_recording(data, str(self._path)).parts)
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                # A file of somebody else stays as they want it.
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(file.fileno(), 0o600)
             # What a process that died left of a line would be glued to the next one.
             file.truncate(data.rfind(b"\n") + 1)
         return known

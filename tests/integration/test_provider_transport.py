@@ -307,12 +307,13 @@ def test_a_redirect_is_not_followed_and_no_other_host_sees_key_or_prompt(
     assert caught.value.transient is False
 
 
+@pytest.mark.parametrize("user", [f"me:{PASSWORD}", PASSWORD, f"{PASSWORD}:", f"{PASSWORD}:none"])
 def test_no_secret_is_in_an_error_its_causes_or_any_log(
-    protocol: Protocol, server: EndpointServer, caplog: pytest.LogCaptureFixture
+    protocol: Protocol, server: EndpointServer, caplog: pytest.LogCaptureFixture, user: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
     echo: JsonValue = {"error": {"type": "x", "message": f"bad {KEY} and {PASSWORD} and {CODE}"}}
-    address = server.root_url.replace("//", f"//me:{PASSWORD}@")
+    address = server.root_url.replace("//", f"//{user}@")
     secret = Endpoint("far", f"{address}/v1?version=2&code={CODE}", KEY)
     shown = repr(secret)
     provider: ModelProvider = OpenAICompatibleProvider(secret, model="m")

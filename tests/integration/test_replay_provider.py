@@ -236,3 +236,13 @@ def test_another_recording_is_another_identity(tmp_path: Path) -> None:
     one, other = (ReplayProvider("rec", path).identity() for path in paths)
     assert one.revision != other.revision
     assert one == ReplayProvider("rec", paths[0]).identity()
+
+
+def test_a_recording_that_others_could_read_is_tightened_before_it_is_written(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.jsonl"
+    path.touch()
+    path.chmod(0o644)
+    ask(RecordingProvider("rec", ScriptedProvider(["hello"]), path), "Hi")
+    assert path.stat().st_mode & 0o777 == 0o600
