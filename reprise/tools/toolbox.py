@@ -54,7 +54,11 @@ class Toolbox:
         Raises:
             RepriseError: What the tool reaches does not answer; nothing that the model wrote.
         """
-        text = json.dumps(self._result(name, arguments), ensure_ascii=False)
+        result = self._result(name, arguments)
+        try:
+            text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            text = json.dumps(failure("the result holds a number that JSON has not; ask for less"))
         if len(text) > ANSWER_CHARS_MAX:
             text = json.dumps(failure(f"the result has {len(text)} characters; ask for less"))
         # A lone surrogate in a name that the model made up could not be sent back to it.

@@ -9,12 +9,12 @@ Source: specification B12.
 import json
 from collections.abc import Mapping
 
-import jmespath
 from jmespath.exceptions import JMESPathError
 from pydantic import JsonValue
 
 from reprise.model.conversation import PriorOutput, ToolSchema
 from reprise.tools.access import ToolAccess
+from reprise.tools.bounded_path import PathTooLarge, bounded_json, followed
 from reprise.tools.tool import (
     RESULT_CHARS_MAX,
     Tool,
@@ -95,9 +95,14 @@ def read_prior_output(
         return failure(f"step {order} has no output before this step; those that have one: {known}")
     value, path = item.output, arguments.get("path")
     try:
-        value = jmespath.search(path, value) if isinstance(path, str) else value
-        # An expression such as `&a` alone is a function and no value.
-        text = _text(value)
+        if isinstance(path, str):
+            value = followed(path, value)
+            # An expression such as `&a` alone is a function and no value.
+            text = value if isinstance(value, str) else bounded_json(value)
+        else:
+            text = _text(value)
+    except PathTooLarge as error:
+        return failure(f"the path {path!r} is not followed: {error}")
     except (JMESPathError, ValueError, TypeError, RecursionError, OverflowError) as error:
         return failure(f"the path {path!r} cannot be followed: {str(error)[:300]}")
     if value is None and path is not None:
@@ -111,7 +116,7 @@ def read_prior_output(
 
 TOOLS = (
     Tool(LIST_STEPS, "1", list_prior_steps),
-    Tool(READ_OUTPUT, "1", read_prior_output),
+    Tool(READ_OUTPUT, "2", read_prior_output),
 )
 """The group's tools."""
 

@@ -11,6 +11,7 @@ from reprise.model.conversation import AgentInputs, PriorOutput
 from reprise.tools.access import ToolAccess
 from reprise.tools.tool import RESULT_CHARS_MAX
 from reprise.tools.toolbox import Toolbox
+from reprise.tools.workflow_read import PATH_CHARS_MAX
 
 SHOTS: JsonValue = {"shots": [{"id": f"v1.s{n:03d}", "score": n} for n in range(5)], "note": "é"}
 LONG = "".join(f"{n:06d}\n" for n in range(20_000))
@@ -93,3 +94,53 @@ def test_what_cannot_be_read_says_why(arguments: dict[str, object], told: str) -
     found = run("read_prior_output", **arguments)
     assert found["ok"] is False
     assert told in found["error"]
+
+
+MULTIPLYING = (
+    "|".join(["[@,@]"] * 30),
+    "|".join(["[@,@][]"] * 30),
+    "|".join(["{a:@,b:@}"] * 30),
+    "|".join(["{a:[@,@],b:[@,@]}"] * 12) + "|a==b",
+    "shots[*]." + ".".join(["[@,@]"] * 30),
+    "|".join(["map(&[@,@],[@])"] * 20),
+    "|".join(["join('',[@,@])"] * 30),
+    "to_string([" * 30 + "@" + "])" * 30,
+    "[" * 7 + "@" + ",@]|" + "[@,@]|" * 40 + "@",
+)
+
+
+@pytest.mark.parametrize("path", MULTIPLYING)
+def test_a_path_that_multiplies_is_not_followed(path: str) -> None:
+    found = run("read_prior_output", order=1, path=path)
+    assert found["ok"] is False
+    assert len(path) <= PATH_CHARS_MAX
+    assert "followed" in found["error"]
+
+
+def test_a_path_that_gives_too_much_ends_soon() -> None:
+    rows: JsonValue = ["0123456789" * 100] * 5_000
+    words: JsonValue = {"rows": rows, "text": "x" * 1_000_000}
+    access = ToolAccess(AgentInputs(prior=(prior(1, words),)))
+    box = Toolbox([ToolGroup.WORKFLOW_READ], access)
+    for path, why in (
+        ("[rows,rows]", "gives more than 4000000 characters"),
+        ("join(text, rows)", "takes too much work"),
+        ("rows[*].[@,@,@,@,@,@,@,@]", "takes too much work"),
+    ):
+        found = json.loads(box.run("read_prior_output", json.dumps({"order": 1, "path": path})))
+        assert found["ok"] is False
+        assert why in found["error"]
+        assert "take a part first" in found["error"]
+
+
+def test_a_path_that_picks_many_fields_is_followed() -> None:
+    fields = ", ".join(f"f{n}: id" for n in range(20))
+    found = run("read_prior_output", order=1, path=f"shots[?score > `3` && id != 'x'].{{{fields}}}")
+    assert found["value"] == [{f"f{n}": "v1.s004" for n in range(20)}]
+
+
+@pytest.mark.parametrize("path", ["`NaN`", "`1e999`", "to_number('nan')", "[`-1e999`]"])
+def test_a_number_that_json_has_not_is_told(path: str) -> None:
+    found = run("read_prior_output", order=1, path=path)
+    assert found["ok"] is False
+    assert "cannot be followed: Out of range float values" in found["error"]
