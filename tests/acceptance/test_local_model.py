@@ -5,6 +5,7 @@ shorter than there, so that it takes minutes on one core. What the model says do
 of protocol are looked at, and the film.
 """
 
+import faulthandler
 import json
 import re
 import subprocess
@@ -79,6 +80,8 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def promo(address: str, tmp_path_factory: pytest.TempPathFactory) -> LocalPromo:
+    # On a busy machine this takes longer than pytest lets a test hang; `SECONDS_MAX` bounds it.
+    faulthandler.cancel_dump_traceback_later()
     root = tmp_path_factory.mktemp("local")
     home = PromoHome(
         root,
