@@ -38,7 +38,7 @@ class Indexed(StrEnum):
 
     DONE = "indexed"
     WAITS = "waits"
-    """What is said in it is not known yet."""
+    """What is said in it is not known yet, or it changed meanwhile."""
     FAILED = "failed"
 
 
@@ -141,7 +141,8 @@ class ProjectIndexing:
             return IndexedOutcome(name=file.name, indexed=Indexed.FAILED, note=str(error))
         if found is None:
             return IndexedOutcome(name=file.name, indexed=Indexed.WAITS, note=why_no_text(file))
-        registry.set_status(file, indexing=FileStatus.DONE)
+        if not registry.set_status(file, indexing=FileStatus.DONE):
+            return _moved(file)
         if not found.passages or (found.summary and not again):
             registry.set_status(file, summary=FileStatus.DONE)
             return IndexedOutcome(name=file.name, indexed=Indexed.DONE, note=found.note)
@@ -183,11 +184,23 @@ class ProjectIndexing:
             raise
         said = answer.output.get("summary") if isinstance(answer.output, dict) else None
         summary = str(said).encode(errors="replace").decode()
-        self.files.index.put(file.project_id, found.model_copy(update={"summary": summary}))
-        registry.set_status(file, summary=FileStatus.DONE)
+        if not self._keep_summary(file, found, summary):
+            return _moved(file, answer.usage)
         return IndexedOutcome(
             name=file.name, indexed=Indexed.DONE, note=found.note, usage=answer.usage
         )
+
+    def _keep_summary(self, file: ProjectFile, found: IndexedFile, summary: str) -> bool:
+        """Keep a summary unless its file or what is said in it is another by now."""
+        known = self.files.index.file(file.project_id, file.name)
+        fresh = known is not None and known.content_digest == file.content_digest
+        if known is not None and fresh and known.passages != found.passages:
+            # A later analysis heard it anew.
+            self.files.registry.set_status(file, summary=FileStatus.PENDING)
+            return False
+        if not self.files.keep(file, found.model_copy(update={"summary": summary})):
+            return False
+        return self.files.registry.set_status(file, summary=FileStatus.DONE)
 
     def _analyses(self, project_id: str) -> dict[str, HeardSource]:
         """Return the newest analysis of each file, by file id."""
@@ -213,6 +226,11 @@ class ProjectIndexing:
                 yield HeardAnalysis.model_validate(body)
             except (StoreError, ValidationError) as error:
                 logger.warning("an analysis of %s is not indexed: %s", project_id, error)
+
+
+def _moved(file: ProjectFile, usage: Usage = Usage()) -> IndexedOutcome:  # noqa: B008 - A value.
+    note = "it was replaced, removed or heard anew meanwhile; index the project again"
+    return IndexedOutcome(name=file.name, indexed=Indexed.WAITS, note=note, usage=usage)
 
 
 def _is_done(file: ProjectFile) -> bool:

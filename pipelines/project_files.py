@@ -49,7 +49,8 @@ class ProjectFiles:
         """Create a document or replace it, and index it; the same text again changes nothing.
 
         Raises:
-            BadInput: The name is that of a file which is no document.
+            BadInput: The name is that of a file which is no document, or the document was removed
+                while it was written.
             UnknownName: There is no such project.
             StoreError: A store failed.
         """
@@ -62,10 +63,14 @@ class ProjectFiles:
         if known is None or known.content_digest != digest:
             self._put(project_id, name, data, digest)
             known = self._row(project_id, name)
-        assert known is not None
-        if known.indexing_status is not FileStatus.DONE:
-            self.index.put(project_id, indexed_document(known, data))
-            self.registry.set_status(known, indexing=FileStatus.DONE)
+        if known is None or known.content_digest != digest:
+            message = f"{name!r} was removed or replaced while it was written; read the files again"
+            raise BadInput(message)
+        is_open = known.indexing_status is not FileStatus.DONE
+        if is_open or not self._is_indexed(known):
+            kept = self.keep(known, indexed_document(known, data))
+            if kept and is_open:
+                self.registry.set_status(known, indexing=FileStatus.DONE)
         return known
 
     def document_text(self, file: ProjectFile) -> str:
@@ -88,8 +93,30 @@ class ProjectFiles:
         known = self.index.file(file.project_id, file.name)
         if known is not None and known.content_digest == file.content_digest:
             found = found.model_copy(update={"summary": known.summary})
-        self.index.put(file.project_id, found)
+        self.keep(file, found)
         return found
+
+    def keep(self, file: ProjectFile, found: IndexedFile) -> bool:
+        """Put what was found of a file into the index; answer whether the file is still the same.
+
+        Whoever replaces or removes the file meanwhile may have been at the index before this was
+        put; so the row is looked at again, and the index follows it.
+
+        Raises:
+            StoreError: A store failed.
+        """
+        if not _same(self._row(file.project_id, file.name), file):
+            return False
+        self.index.put(file.project_id, found)
+        row = self._row(file.project_id, file.name)
+        if _same(row, file):
+            return True
+        known = self.index.file(file.project_id, file.name)
+        if known is not None and known.content_digest == file.content_digest:
+            self.index.remove(file.project_id, file.name)
+        if row is not None and row.media_kind is MediaKind.DOCUMENT:
+            self.index_document(row)
+        return False
 
     def take_analysis(self, project_id: str, analysis: HeardAnalysis) -> None:
         """Take the transcripts of an analysis into the index, of files that are still the same.
@@ -116,10 +143,15 @@ class ProjectFiles:
         )
         known = self.index.file(file.project_id, file.name)
         if known is None or known.model_copy(update={"summary": ""}) != found:
-            self.index.put(file.project_id, found)
+            if not self.keep(file, found):
+                return
             self.registry.set_status(file, summary=FileStatus.PENDING)
         if file.indexing_status is not FileStatus.DONE:
             self.registry.set_status(file, indexing=FileStatus.DONE)
+
+    def _is_indexed(self, file: ProjectFile) -> bool:
+        known = self.index.file(file.project_id, file.name)
+        return known is not None and known.content_digest == file.content_digest
 
     def _row(self, project_id: str, name: str) -> ProjectFile | None:
         files = self.registry.files(project_id)
@@ -156,6 +188,10 @@ class ProjectFiles:
             message = f"it is larger than {limit} MiB; add it in parts"
             raise Unreadable(message)
         return self.objects.get_bytes(file.storage_key)
+
+
+def _same(row: ProjectFile | None, file: ProjectFile) -> bool:
+    return row is not None and row.content_digest == file.content_digest
 
 
 def indexed_document(file: ProjectFile, data: bytes) -> IndexedFile:

@@ -4,7 +4,7 @@ A call runs on a worker thread that waits for the next one. When it overruns, th
 `StoreTimeout`, and the thread is left to its call and ends after it; what the call still writes is
 whole (an upsert or nothing). Threads are daemons: none holds up the end of the process.
 
-Performance: about 15 µs a call, measured by tests/integration/test_deadline.py's own command.
+Performance: about 15 µs a call, measured by tests/unit/resources/test_deadline.py.
 
 Source: specification C7.
 """

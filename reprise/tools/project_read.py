@@ -3,7 +3,7 @@
 Each says when its result was cut and how to get the rest.
 
 To add a tool: its function, its row in `TOOLS` here and in catalog.py, and a case in
-tests/unit/tools/test_project_read.py.
+tests/unit/tools/test_project_tools.py.
 
 Source: specification A2, W8.
 """

@@ -1,6 +1,7 @@
 """Indexing of projects: statuses, summaries, restarts, stops; the job and its sensor."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
@@ -163,6 +164,49 @@ def test_a_summary_that_fails_is_said_and_made_the_next_time(engine: Engine) -> 
     outcome = index(engine)["brief.md"]
     assert (outcome.indexed, outcome.usage.tokens) == (Indexed.DONE, 15)
     assert summary(engine, "brief.md") == "It is about butterflies."
+
+
+class Meanwhile(ScriptedProvider):
+    """Answers after something happened."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__([answer("Of the text as it was.")])
+        self._happens = happens
+
+    def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+        self._happens()
+        return super().complete(*args, **kwargs)
+
+
+def test_a_summary_never_brings_back_a_replaced_text(engine: Engine) -> None:
+    add(engine, "brief.md", TEXT.encode())
+    files = engine.wiring.services.project_files
+    replaced = Meanwhile(lambda: files.write_document("p", "brief.md", "About moths."))
+    engine.wiring.use_provider("rule", replaced)
+    assert index(engine)["brief.md"].indexed is Indexed.WAITS
+    assert statuses(engine)["brief.md"] == (DONE, PENDING)
+    assert engine.wiring.index.search("p", "butterflies", limit=5).total == 0
+    assert engine.wiring.index.search("p", "moths", limit=5).total == 1
+
+
+def test_a_summary_never_brings_back_a_removed_file(engine: Engine) -> None:
+    add(engine, "brief.md", TEXT.encode())
+    removed = Meanwhile(lambda: engine.ingest.remove_files("p", ["brief.md"]))
+    engine.wiring.use_provider("rule", removed)
+    assert index(engine)["brief.md"].indexed is Indexed.WAITS
+    assert engine.wiring.index.rows("p") == []
+
+
+def test_a_summary_never_brings_back_what_was_heard_before(project: Engine) -> None:
+    hear(project)
+    store = project.wiring.index
+    known = store.file("p", "talk.mp4")
+    assert known is not None
+    anew = known.model_copy(update={"passages": known.passages[:1]})
+    project.wiring.projects.remove_file("p", "brief.md")
+    project.wiring.use_provider("rule", Meanwhile(lambda: store.put("p", anew)))
+    assert index(project)["talk.mp4"].indexed is Indexed.WAITS
+    assert store.file("p", "talk.mp4") == anew
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Cancelled("stopped")])

@@ -1,5 +1,7 @@
 """Documents that agents write, and what the index knows of a project's files."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from reprise.errors import BadInput, UnknownName
 from reprise.model.heard import HeardAnalysis
 from reprise.model.media import VideoAnalysis
 from reprise.model.project import FileStatus, ProjectFile
+from reprise.model.search import IndexedFile
 from resources.media_kind import media_kind
 from resources.memory_object_store import MemoryObjectStore
 from resources.memory_project_index import MemoryProjectIndex
@@ -145,3 +148,68 @@ def test_a_removed_file_is_not_found_any_more(project: Project) -> None:
     files.write_document("p", "a.md", "moths")
     ingest.remove_project("p")
     assert project.found("moths") == []
+
+
+class Raced(MemoryProjectIndex):
+    """An index that somebody else is at between the look at a row and the put."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens: Callable[[], object] | None = happens
+
+    def put(self, project_id: str, file: IndexedFile) -> None:
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            happens()
+        super().put(project_id, file)
+
+
+def raced(project: Project, happens: Callable[[ProjectFiles], object]) -> ProjectFiles:
+    index = Raced(lambda: happens(project.files))
+    project.files = replace(project.files, index=index)
+    return project.files
+
+
+def test_an_indexing_that_comes_late_leaves_the_newer_text_findable(project: Project) -> None:
+    old = project.row("brief.md")
+    files = raced(project, lambda its: its.write_document("p", "brief.md", "About moths."))
+
+    assert not files.keep(old, files.index_document(old))
+    assert project.found("butterflies") == []
+    assert project.found("moths") == ["brief.md"]
+
+
+def test_an_indexing_that_comes_late_leaves_a_removed_file_removed(project: Project) -> None:
+    files = raced(project, lambda its: its.registry.remove_file("p", "brief.md"))
+    files.index_document(project.row("brief.md"))
+    assert files.index.rows("p") == []
+
+
+def test_a_transcript_that_comes_late_says_nothing_of_other_bytes(project: Project) -> None:
+    row = project.row("talk.mp4")
+    update = {"file_id": row.id, "content_digest": row.content_digest}
+    [source] = heard(talk()).sources[:1]
+    files = raced(project, lambda _: project.add("talk.mp4", b"\0\0\0 ftypisom two"))
+    files.take_transcript(row, source.model_copy(update=update))
+    assert files.index.file("p", "talk.mp4") is None
+    assert project.row("talk.mp4").indexing_status is FileStatus.PENDING
+
+
+def test_a_document_that_is_removed_while_it_is_written_is_told(project: Project) -> None:
+    class Removing(MemoryProjectRegistry):
+        def put_file(self, file: ProjectFile) -> None:
+            super().put_file(file)
+            self.remove_file(file.project_id, file.name)
+
+    registry = Removing()
+    registry.add_project("p", now=project.files.clock())
+    files = replace(project.files, registry=registry)
+    with pytest.raises(BadInput, match=r"'a.md' was removed or replaced while it was written"):
+        files.write_document("p", "a.md", "moths")
+
+
+def test_the_same_text_again_is_indexed_when_the_index_was_lost(project: Project) -> None:
+    project.files.write_document("p", "brief.md", "About butterflies.")
+    project.files.index.remove_project("p")
+    project.files.write_document("p", "brief.md", "About butterflies.")
+    assert project.found("butterflies") == ["brief.md"]
