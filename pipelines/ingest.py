@@ -88,15 +88,27 @@ class Ingest:
     def remove_project(self, project_name: str) -> None:
         """Remove a project with its files, bodies and artifacts.
 
+        The project goes last: after a fault it can be removed again.
+
         Raises:
             UnknownName: No such project.
         """
         project = self.require(project_name)
-        self.registry.remove_project(project.name)
-        with _index_may_fail():
-            self.index.remove_project(project.id)
-        for info in list(self.objects.scan(f"projects/{project.id}/")):
-            self.objects.delete(info.key)
+        prefix = f"projects/{project.id}/"
+
+        def rest() -> None:
+            with _index_may_fail():
+                self.index.remove_project(project.id)
+            for info in list(self.objects.scan(prefix)):
+                self.objects.delete(info.key)
+
+        # What may take long goes first, so that the last step, for which others wait, is short.
+        for file in self.registry.files(project.id):
+            self.registry.remove_file(project.id, file.name, unused=self.objects.delete)
+        for info in list(self.objects.scan(prefix)):
+            if not info.key.startswith(f"{prefix}files/"):
+                self.objects.delete(info.key)
+        self.registry.remove_project(project.name, emptied=rest)
 
     def require(self, project_name: str) -> Project:
         """Return a project.
@@ -125,9 +137,11 @@ class Ingest:
             raise BadInput(message) from error
         key = file_key(project.id, digest, name)
         info = self.objects.head(key)
-        if info is None or info.size_bytes != size_bytes:
+        is_there = info is not None and info.size_bytes == size_bytes
+        if not is_there:
             self._copy(path, key, media_type, digest)
-        if row is not None and row.content_digest == digest and row.storage_key == key:
+        is_same = row is not None and row.content_digest == digest and row.storage_key == key
+        if is_same and is_there:
             return Change.UNCHANGED
         self.registry.put_file(
             ProjectFile(
@@ -145,6 +159,8 @@ class Ingest:
         if self.objects.head(key) is None:
             # The same bytes were removed since they were found there; with the row they stay.
             self._copy(path, key, media_type, digest)
+        if is_same:
+            return Change.UNCHANGED
         return Change.ADDED if row is None else Change.REPLACED
 
     def _copy(self, path: Path, key: str, media_type: str, digest: str) -> None:

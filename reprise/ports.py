@@ -278,8 +278,14 @@ class ProjectRegistry(Protocol):
         """Give a project to a user, or to nobody; answer whether there is such a project."""
         ...
 
-    def remove_project(self, name: str) -> bool:
-        """Remove a project and its file rows; answer whether there was one."""
+    def remove_project(self, name: str, *, emptied: Callable[[], None] | None = None) -> bool:
+        """Remove a project and its file rows; answer whether there was one.
+
+        Args:
+            name: The project.
+            emptied: Called when it goes, and no row is added meanwhile; what it raises leaves
+                project and rows. Every other writer waits for it.
+        """
         ...
 
     def put_file(self, file: ProjectFile) -> None:

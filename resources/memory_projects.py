@@ -56,13 +56,16 @@ class MemoryProjectRegistry:
                 self._projects[name] = project.model_copy(update={"owner_id": owner_id})
         return project is not None
 
-    def remove_project(self, name: str) -> bool:
+    def remove_project(self, name: str, *, emptied: Callable[[], None] | None = None) -> bool:
         """Remove a project and its file rows; see `ProjectRegistry`."""
         with self._lock:
-            project = self._projects.pop(name, None)
-            if project is not None:
-                del self._files[project.id]
-        return project is not None
+            project = self._projects.get(name)
+            if project is None:
+                return False
+            if emptied is not None:
+                emptied()
+            del self._projects[name], self._files[project.id]
+        return True
 
     def put_file(self, file: ProjectFile) -> None:
         """Add a file row, or replace the one of this name when its bytes or its state differ.

@@ -141,12 +141,18 @@ class SqliteProjectRegistry:
             lambda c: c.execute(statement, (owner_id, name)).rowcount > 0, absent=False
         )
 
-    def remove_project(self, name: str) -> bool:
+    def remove_project(self, name: str, *, emptied: Callable[[], None] | None = None) -> bool:
         """Remove a project and its file rows; see `ProjectRegistry`."""
-        return self._file.run_if_present(
-            lambda c: c.execute("DELETE FROM project WHERE name = ?", (name,)).rowcount > 0,
-            absent=False,
-        )
+
+        def work(connection: sqlite3.Connection) -> bool:
+            # As in `remove_file`: the lock is held while the objects go.
+            with transaction(connection):
+                gone = connection.execute("DELETE FROM project WHERE name = ?", (name,)).rowcount
+                if gone and emptied is not None:
+                    emptied()
+                return gone > 0
+
+        return self._file.run_if_present(work, absent=False)
 
     def put_file(self, file: ProjectFile) -> None:
         """Add a file row, or replace the one of this name when its bytes or its state differ.

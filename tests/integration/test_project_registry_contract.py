@@ -258,6 +258,23 @@ def test_removing_a_project_removes_its_files_and_no_others(registry: ProjectReg
     assert list(registry.files("p1")) == []
 
 
+def test_what_fails_while_a_project_goes_keeps_it_and_its_files(registry: ProjectRegistry) -> None:
+    registry.add_project("p1", now=NOW)
+    registry.put_file(film())
+
+    def fail() -> None:
+        raise StoreError
+
+    with pytest.raises(StoreError):
+        registry.remove_project("p1", emptied=fail)
+    assert names(registry) == ["p1"]
+    assert list(registry.files("p1")) == [film()]
+    called: list[str] = []
+    assert registry.remove_project("p1", emptied=lambda: called.append("p1")) is True
+    assert registry.remove_project("p1", emptied=lambda: called.append("again")) is False
+    assert called == ["p1"]
+
+
 def test_threads_that_register_at_once_lose_nothing(registry: ProjectRegistry) -> None:
     def work(index: int) -> None:
         registry.add_project("p1", now=NOW)

@@ -1,11 +1,11 @@
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pipelines.ingest import Change, Ingest, collect
-from reprise.errors import BadInput, UnknownName
+from reprise.errors import BadInput, StoreError, StoreTimeout, UnknownName
 from reprise.model.project import MediaKind
 from reprise.model.stored import ObjectInfo
 from resources.local_object_store import LocalObjectStore
@@ -202,3 +202,74 @@ def test_removing_a_file_while_the_same_bytes_are_added_leaves_row_and_bytes(
     assert add(ingest, folder / "brief.md") == {"brief.md": Change.ADDED}
     (row,) = registry.files("p")
     assert objects.get_bytes(row.storage_key) == b"# Brief"
+
+
+def test_removing_a_project_while_it_is_added_again_leaves_row_and_bytes(
+    tmp_path: Path, folder: Path
+) -> None:
+    registry = SqliteProjectRegistry(tmp_path / "home" / "projects.db")
+    objects = Meeting(tmp_path / "home" / "objects")
+    ingest = Ingest(registry, objects, MemoryProjectIndex(), media_kind, Clock())
+    add(ingest, folder / "brief.md")
+    registry.remove_file("p", "brief.md")
+
+    def meanwhile() -> None:
+        # The adder has found the bytes of a file without a row; now all of the project goes.
+        ingest.remove_project("p")
+        assert list(objects.scan("projects/p/")) == []
+        registry.add_project("p", now=Clock()())
+
+    objects.then = meanwhile
+    assert add(ingest, folder / "brief.md") == {"brief.md": Change.ADDED}
+    (row,) = registry.files("p")
+    assert objects.get_bytes(row.storage_key) == b"# Brief"
+
+
+def test_files_added_while_a_project_goes_go_with_it_or_wait(tmp_path: Path, folder: Path) -> None:
+    """Another command adds a file each time that the objects to remove have been listed."""
+    path = tmp_path / "home" / "projects.db"
+    done: list[str] = []
+
+    class Listing(LocalObjectStore):
+        def scan(self, prefix: str) -> Iterator[ObjectInfo]:
+            yield from super().scan(prefix)
+            other = SqliteProjectRegistry(path, busy_seconds=0.05)
+            late = Ingest(other, plain, MemoryProjectIndex(), media_kind, Clock())
+            try:
+                done.extend(add(late, folder / "brief.md"))
+            except StoreTimeout:
+                done.append("waits")
+
+    plain = LocalObjectStore(tmp_path / "home" / "objects")
+    registry = SqliteProjectRegistry(path)
+    objects = Listing(tmp_path / "home" / "objects")
+    ingest = Ingest(registry, objects, MemoryProjectIndex(), media_kind, Clock())
+    add(ingest, folder)
+    ingest.remove_project("p")
+
+    assert done == ["brief.md", "waits"]
+    assert registry.project("p") is None
+    assert list(plain.scan("projects/")) == []
+
+
+def test_a_project_whose_objects_cannot_be_removed_can_be_removed_again(
+    tmp_path: Path, folder: Path
+) -> None:
+    class Failing(LocalObjectStore):
+        failures = 1
+
+        def delete(self, key: str) -> None:
+            if self.failures and "/artifacts/" in key:
+                self.failures -= 1
+                raise StoreError(key)
+            super().delete(key)
+
+    objects = Failing(tmp_path / "home" / "objects")
+    registry = SqliteProjectRegistry(tmp_path / "home" / "projects.db")
+    ingest = Ingest(registry, objects, MemoryProjectIndex(), media_kind, Clock())
+    add(ingest, folder)
+    objects.put_bytes("projects/p/artifacts/aa/b/c.json", b"{}", media_type="application/json")
+    with pytest.raises(StoreError):
+        ingest.remove_project("p")
+    ingest.remove_project("p")
+    assert list(objects.scan("projects/")) == []
