@@ -122,13 +122,18 @@ class CacheWiring:
             logger.warning("step cache: uses of entries are not written down: %s", error)
 
     def sweep(self) -> tuple[int, int]:
-        """Remove expired and surplus entries, then objects that none names; return how many."""
+        """Remove expired and surplus entries, then objects that none names; return how many.
+
+        The embedded database gives the space that they took back to the disk.
+        """
         entries = 0
         for _ in range(BATCHES_MAX):
             gone = self.entries.sweep(now=now(), rows_max=ROWS_BATCH)
             entries += gone
             if gone < ROWS_BATCH:
                 break
+        if isinstance(self._rows, SqliteEntryStore):
+            self._rows.give_back()
         if not self._uses_objects:
             return entries, 0
         return entries, self.entries.sweep_objects(now=now())

@@ -18,6 +18,10 @@ from resources.sqlite import CACHE_APPLICATION_ID, SqliteFile, SqliteSchema, tra
 BUSY_SECONDS = 2.0
 """Longer than the deadlines in resources/deadline.py, which are what bounds a step."""
 
+GIVE_BACK_PAGES = 1_000
+"""Pages of 4 KB that one step gives back to the disk, a transaction of its own."""
+GIVE_BACK_STEPS_MAX = 10_000
+
 _Result = TypeVar("_Result")
 
 _SCHEMA = SqliteSchema(
@@ -198,9 +202,32 @@ class SqliteCacheDatabase:
 
         return self._file.run_if_present(whole, absent=absent)
 
+    def give_back(self) -> None:
+        """Make the file smaller by its unused pages; writers get their turn between the steps."""
+        unused = self._file.run_if_present(_unused_pages, absent=0)
+        for _ in range(GIVE_BACK_STEPS_MAX):
+            left = self._file.run_if_present(_give_back_some, absent=0)
+            if left == 0 or left >= unused:
+                break
+            unused = left
+        # In WAL mode the file is cut when a checkpoint has come to its end. This kind waits for
+        # nobody; where a reader is in the way, a later one does it.
+        self.rows("PRAGMA wal_checkpoint(PASSIVE)")
+
     def close(self) -> None:
         """Close idle connections; the next call opens the file again."""
         self._file.close()
+
+
+def _unused_pages(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+
+def _give_back_some(connection: sqlite3.Connection) -> int:
+    """Give back some pages and return how many are left."""
+    # It yields a row for each page: without reading them all, it stops at the first.
+    connection.execute(f"PRAGMA incremental_vacuum({GIVE_BACK_PAGES})").fetchall()
+    return _unused_pages(connection)
 
 
 class _Session:

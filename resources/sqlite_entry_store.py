@@ -32,3 +32,8 @@ class SqliteEntryStore(SqlEntryStore):
     ) -> None:
         database = SqliteCacheDatabase(path, busy_seconds=busy_seconds)
         super().__init__(database, caps=caps or EntryCaps())
+        self._sqlite = database
+
+    def give_back(self) -> None:
+        """Give the disk what removed entries took, in steps, so that no writer waits for long."""
+        self._sqlite.give_back()

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from apps.cli import main
+from resources.sqlite_entry_store import SqliteEntryStore
+from tests.cache_entries import DAY, NOW, entry
 from tests.pipelines.engine import Engine
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -257,6 +259,22 @@ def test_a_pinned_entry_is_shown_as_such(cli: Cli) -> None:
     cli("cache", "pin", key, "--off")
     assert json.loads(cli("cache", "stats", "--json")[1])["pinned"] == 0
     assert cli("cache", "prune")[1] == "0 expired or surplus entries removed\n"
+
+
+def test_pruning_gives_the_space_back_to_the_disk(cli: Cli, engine: Engine) -> None:
+    cli("run", "w", "p")
+    path = engine.root / "home" / "step-cache.db"
+    store = SqliteEntryStore(path)
+    for index in range(50):
+        store.put(entry(f"old-{index}", created_at=NOW - 9 * DAY, payload="x" * 40_000))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    assert path.stat().st_size > 50 * 40_000
+
+    assert cli("cache", "prune")[1] == "50 expired or surplus entries removed\n"
+
+    assert path.stat().st_size < 200_000
+    assert json.loads(cli("cache", "stats", "--json")[1])["rows"] == 3
 
 
 def test_savings_are_shown_by_project(cli: Cli) -> None:
