@@ -20,7 +20,6 @@ BUSY_SECONDS = 2.0
 
 GIVE_BACK_PAGES = 1_000
 """Pages of 4 KB that one step gives back to the disk, a transaction of its own."""
-GIVE_BACK_STEPS_MAX = 10_000
 
 _Result = TypeVar("_Result")
 
@@ -202,10 +201,10 @@ class SqliteCacheDatabase:
 
         return self._file.run_if_present(whole, absent=absent)
 
-    def give_back(self) -> None:
+    def give_back(self, steps_max: int) -> None:
         """Make the file smaller by its unused pages; writers get their turn between the steps."""
         unused = self._file.run_if_present(_unused_pages, absent=0)
-        for _ in range(GIVE_BACK_STEPS_MAX):
+        for _ in range(steps_max):
             left = self._file.run_if_present(_give_back_some, absent=0)
             if left == 0 or left >= unused:
                 break
@@ -225,8 +224,8 @@ def _unused_pages(connection: sqlite3.Connection) -> int:
 
 def _give_back_some(connection: sqlite3.Connection) -> int:
     """Give back some pages and return how many are left."""
-    # It yields a row for each page: without reading them all, it stops at the first.
-    connection.execute(f"PRAGMA incremental_vacuum({GIVE_BACK_PAGES})").fetchall()
+    # It gives back a page at each step of the statement, and `execute` takes a single one.
+    connection.executescript(f"PRAGMA incremental_vacuum({GIVE_BACK_PAGES})")
     return _unused_pages(connection)
 
 

@@ -14,6 +14,9 @@ from reprise.model.cache import EntryCaps
 from resources.sql_entry_store import SqlEntryStore
 from resources.sqlite_cache import BUSY_SECONDS, SqliteCacheDatabase
 
+GIVE_BACK_STEPS_MAX = 10_000
+"""Most steps of one call: 40 GB."""
+
 
 class SqliteEntryStore(SqlEntryStore):
     """An `EntryStore` in a SQLite file.
@@ -34,6 +37,6 @@ class SqliteEntryStore(SqlEntryStore):
         super().__init__(database, caps=caps or EntryCaps())
         self._sqlite = database
 
-    def give_back(self) -> None:
+    def give_back(self, *, steps_max: int = GIVE_BACK_STEPS_MAX) -> None:
         """Give the disk what removed entries took, in steps, so that no writer waits for long."""
-        self._sqlite.give_back()
+        self._sqlite.give_back(steps_max)

@@ -36,6 +36,14 @@ def test_what_removed_entries_took_is_given_back(tmp_path: Path) -> None:
     assert store.get("p1", key_of("new"), now=NOW + WEEK) is not None
 
 
+def test_it_goes_in_few_steps(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    store = filled(path)
+    before = unused_pages(path)
+    store.give_back(steps_max=1)
+    assert before - unused_pages(path) == GIVE_BACK_PAGES
+
+
 def test_a_reader_in_the_way_delays_it_and_sees_what_it_saw(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     store = filled(path)
