@@ -27,7 +27,7 @@ from starlette.routing import Route
 from reprise.errors import BadInput, StoreError
 from reprise.model.base import Value
 from reprise.model.project import Project
-from reprise.model.search import HITS_MAX
+from reprise.model.search import HITS_MAX, SearchAnswer
 from reprise.model.user import User
 from reprise.ports import ProjectRegistry, ProjectSearch, UserRegistry
 from resources.on_behalf_tokens import OnBehalfTokens, TokenRefused
@@ -136,10 +136,14 @@ class InferenceApiServer:
             asked = SearchRequest.model_validate_json(body)
         except ValidationError as error:
             raise _bad_body(error) from None
-        answer = await run_in_threadpool(
-            self.search.search, project.id, asked.query, limit=asked.limit
-        )
+        answer = await run_in_threadpool(self._found, project.id, asked)
         return JSONResponse(answer.model_dump(mode="json"))
+
+    def _found(self, project_id: str, asked: SearchRequest) -> SearchAnswer:
+        answer = self.search.search(project_id, asked.query, limit=asked.limit)
+        # After the search: what was removed meanwhile is shown to nobody.
+        files = self.access.projects.files(project_id)
+        return answer.within({file.name: file.content_digest for file in files})
 
     async def _revision(self, _request: Request, project: Project) -> Response:
         revision = await run_in_threadpool(self.search.revision, project.id)

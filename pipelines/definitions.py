@@ -341,7 +341,7 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         schedules=schedules,
         sensors=[
             project_partitions_sensor(lambda: wiring.projects),
-            index_sensor(index, lambda: wiring.projects),
+            index_sensor(index, lambda: wiring.projects, lambda: wiring.index),
         ],
         resources={
             IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),

@@ -7,6 +7,7 @@ Source: specification W8, D13.
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 
 import dagster as dg
@@ -14,9 +15,12 @@ import dagster as dg
 from pipelines.cancellation import cancellation
 from pipelines.indexing import Indexed, IndexedOutcome, ProjectIndexing
 from pipelines.partitions import PROJECTS
-from reprise.errors import RepriseError, UnknownName
+from pipelines.project_files import DOCUMENT_BYTES_MAX
+from reprise.errors import RepriseError, StoreError, UnknownName
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
-from reprise.ports import ProjectRegistry
+from reprise.ports import ProjectIndex, ProjectRegistry
+
+logger = logging.getLogger(__name__)
 
 INDEX_JOB = "reprise_project_index"
 
@@ -61,7 +65,9 @@ def index_job(indexing: Callable[[], ProjectIndexing]) -> dg.JobDefinition:
 
 
 def index_sensor(
-    job: dg.JobDefinition, registry: Callable[[], ProjectRegistry]
+    job: dg.JobDefinition,
+    registry: Callable[[], ProjectRegistry],
+    index: Callable[[], ProjectIndex],
 ) -> dg.SensorDefinition:
     """Return the sensor that launches the job where files wait for it; off by default."""
 
@@ -76,11 +82,18 @@ def index_sensor(
         present = set(context.instance.get_dynamic_partitions("projects"))
         requests = []
         for project in registry().projects():
-            due = [file for file in registry().files(project.id) if _is_due(file)]
-            if due and project.name in present:
+            if project.name not in present:
+                continue
+            files = registry().files(project.id)
+            lost = _lost(index(), project.id, files)
+            due = [file for file in files if file in lost or _is_due(file)]
+            last = _last_run(context.instance, project.name) if lost else None
+            if last is not None and not last.is_finished:
+                continue
+            if due:
                 requests.append(
                     dg.RunRequest(
-                        run_key=f"{project.name}-{_digest(due)}",
+                        run_key=f"{project.name}-{_digest(due, last)}",
                         partition_key=project.name,
                         tags={"reprise/project": project.name, "reprise/launched_by": "sensor"},
                     )
@@ -104,6 +117,32 @@ def _is_due(file: ProjectFile) -> bool:
     return not waits and file.indexing_status in open_states
 
 
-def _digest(files: Sequence[ProjectFile]) -> str:
+def _lost(index: ProjectIndex, project_id: str, files: Sequence[ProjectFile]) -> list[ProjectFile]:
+    """Return the documents that the index should hold and does not, as after its loss."""
+    try:
+        held = {row.name: row.content_digest for row in index.rows(project_id)}
+    except StoreError as error:
+        logger.warning("whether the index holds project %s cannot be told: %s", project_id, error)
+        return []
+    return [
+        file
+        for file in files
+        if file.media_kind is MediaKind.DOCUMENT
+        and file.size_bytes <= DOCUMENT_BYTES_MAX
+        and file.indexing_status is FileStatus.DONE
+        and held.get(file.name) != file.content_digest
+    ]
+
+
+def _last_run(instance: dg.DagsterInstance, project: str) -> dg.DagsterRun | None:
+    """Return the newest run of the job for a project."""
+    tags = {"dagster/partition": project}
+    runs = instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB, tags=tags), limit=1)
+    return runs[0] if runs else None
+
+
+def _digest(files: Sequence[ProjectFile], last: dg.DagsterRun | None) -> str:
     text = "\n".join(f"{file.id} {file.content_digest} {file.uploaded_at}" for file in files)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    # An index that is lost a second time is made again too; a run that failed is not repeated.
+    after = last.run_id if last is not None and last.is_success else ""
+    return hashlib.sha256(f"{text}{after}".encode()).hexdigest()[:16]

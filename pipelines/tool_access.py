@@ -62,6 +62,7 @@ class StepTools:
             indexed=self._indexed,
             rows=self._context.searched.rows,
             write=lambda name, text: files.write_document(project_id, name, text),
+            searches_rows=self._context.searched.elsewhere is None,
         )
 
     def _search(self, query: str, limit: int) -> SearchAnswer:

@@ -76,7 +76,7 @@ class MemoryProjectIndex:
         """Return the passages that hold words of a query; see `ProjectSearch`."""
         files = self._files(project_id)
         terms = query_terms(query)
-        passages = [(file.name, passage) for file in files for passage in file.passages]
+        passages = [(file, passage) for file in files for passage in file.passages]
         counts = [Counter(words(passage.text)) for _, passage in passages]
         scores = _scores(terms, counts)
         # Sorting is stable, and passages are in order of file name and place.
@@ -108,6 +108,11 @@ def _scores(terms: Sequence[str], counts: Sequence[Counter[str]]) -> dict[int, f
     return scores
 
 
-def _hit(name: str, passage: Passage, terms: Sequence[str]) -> SearchHit:
+def _hit(file: IndexedFile, passage: Passage, terms: Sequence[str]) -> SearchHit:
     places = passage.model_dump(exclude={"text"})
-    return SearchHit(name=name, snippet=snippet(passage.text, terms), **places)
+    return SearchHit(
+        name=file.name,
+        content_digest=file.content_digest,
+        snippet=snippet(passage.text, terms),
+        **places,
+    )

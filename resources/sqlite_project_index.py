@@ -81,7 +81,8 @@ _WORDS = """
 _ROW_COLUMNS = "name, content_digest, digest, passage_count, summary, note"
 _PLACE_COLUMNS = "start_line, end_line, start_seconds, end_seconds"
 _SEARCH = f"""
-    SELECT f.name, p.text, {", ".join("p." + name for name in _PLACE_COLUMNS.split(", "))}
+    SELECT f.name, f.content_digest, p.text,
+        {", ".join("p." + name for name in _PLACE_COLUMNS.split(", "))}
     FROM words_{{0}} JOIN passage p ON p.id = words_{{0}}.rowid JOIN indexed_file f
         ON f.id = p.file_id
     WHERE words_{{0}} MATCH ?
@@ -309,7 +310,12 @@ def _passage(row: Sequence[object]) -> Passage:
 
 
 def _hit(row: Sequence[object], terms: Sequence[str]) -> SearchHit:
-    name, *rest = row
+    name, content_digest, *rest = row
     passage = _passage(rest)
     places = passage.model_dump(exclude={"text"})
-    return SearchHit(name=str(name), snippet=snippet(passage.text, terms), **places)
+    return SearchHit(
+        name=str(name),
+        content_digest=str(content_digest),
+        snippet=snippet(passage.text, terms),
+        **places,
+    )

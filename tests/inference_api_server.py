@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.api_server import Access, InferenceApiServer
 from reprise.model.execution import Execution
+from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.search import IndexedFile, Passage
 from reprise.model.user import User
 from reprise.ports import ProjectIndex
@@ -90,6 +91,18 @@ class Api:
             passage = Passage(text=f"the harbour of {project}", start_line=1, end_line=1)
             file = IndexedFile(name="notes.md", content_digest="a" * 64, passages=(passage,))
             self.index.put(project, file)
+            self.projects.put_file(
+                ProjectFile(
+                    id="notes",
+                    project_id=project,
+                    name="notes.md",
+                    storage_key="k",
+                    size_bytes=9,
+                    content_digest="a" * 64,
+                    media_kind=MediaKind.DOCUMENT,
+                    uploaded_at=now(),
+                )
+            )
 
 
 @contextlib.contextmanager

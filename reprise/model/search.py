@@ -78,6 +78,8 @@ class SearchHit(Value):
 
     name: str
     """The file."""
+    content_digest: str
+    """Digest of the bytes that it was found in; another one than the file's is out of date."""
     snippet: str
     """The part of the passage around the first word that was found."""
     start_line: int | None = None
@@ -104,6 +106,16 @@ class SearchAnswer(Value):
     def cut(self) -> bool:
         """True when there are more passages than these."""
         return self.total > len(self.hits)
+
+    def within(self, digests: Mapping[str, str]) -> "SearchAnswer":
+        """Return it without hits in files that were replaced or removed since.
+
+        Args:
+            digests: File name → content digest, of the files that there are.
+        """
+        hits = tuple(hit for hit in self.hits if digests.get(hit.name) == hit.content_digest)
+        total = self.total - len(self.hits) + len(hits)
+        return self.model_copy(update={"hits": hits, "total": total})
 
 
 def index_revision(digests: Mapping[str, str]) -> str:

@@ -29,6 +29,8 @@ class ProjectDoor:
     """What the index knows of each file, by name."""
     write: Callable[[str, str], ProjectFile]
     """Creates or replaces a document of this name and text; raises BadInput when it may not."""
+    searches_rows: bool = True
+    """False when searches are answered from elsewhere, of which `rows` tell nothing."""
 
 
 @dataclass

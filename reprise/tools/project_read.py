@@ -18,7 +18,7 @@ from reprise.model.conversation import ToolSchema
 from reprise.model.model_errors import did_you_mean
 from reprise.model.project import FileStatus, MediaKind
 from reprise.model.search import Passage, SearchHit
-from reprise.tools.access import ToolAccess
+from reprise.tools.access import ProjectDoor, ToolAccess
 from reprise.tools.tool import (
     RESULT_CHARS_MAX,
     Tool,
@@ -196,7 +196,10 @@ def search_project_files(
     if access.project is None:
         return failure("there is no search here; list the files and read them")
     limit = whole(arguments.get("limit"), 10)
-    answer = access.project.search(str(arguments["query"]), limit)
+    # Half of a surrogate pair is no word, and could not be sent to who answers.
+    query = str(arguments["query"]).encode(errors="replace").decode()
+    given = access.project.search(query, limit)
+    answer = given.within({file.name: file.content_digest for file in access.files()})
     hits = items_within([_hit(hit) for hit in answer.hits])
     result: dict[str, JsonValue] = {
         "ok": True,
@@ -207,11 +210,10 @@ def search_project_files(
     notes = []
     if answer.total > len(hits):
         notes.append(f"the best {len(hits)} of {answer.total}; use rarer words, or another limit")
-    unknown = [
-        file.name
-        for file in access.files()
-        if file.media_kind in _TEXTUAL and file.indexing_status is not FileStatus.DONE
-    ]
+    stale = given.total - answer.total
+    if stale:
+        notes.append(f"{stale} left out, of files that were replaced or removed since")
+    unknown = _unsearched(access, access.project)
     if unknown:
         more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
         notes.append(f"not searched, since not indexed: {', '.join(unknown[:5])}{more}")
@@ -287,11 +289,22 @@ def read_project_transcript(
 
 TOOLS = (
     Tool(LIST_FILES, "2", list_project_files),
-    Tool(SEARCH_FILES, "1", search_project_files),
+    Tool(SEARCH_FILES, "2", search_project_files),
     Tool(READ_FILE, "3", read_project_file),
     Tool(READ_TRANSCRIPT, "2", read_project_transcript),
 )
 """The group's tools."""
+
+
+def _unsearched(access: ToolAccess, project: ProjectDoor) -> list[str]:
+    """Return the files with text that a search does not look into as they are now."""
+    textual = [file for file in access.files() if file.media_kind in _TEXTUAL]
+    if not project.searches_rows:
+        return [file.name for file in textual if file.indexing_status is not FileStatus.DONE]
+    held = {row.name: row.content_digest for row in project.rows}
+    # What the agent wrote is indexed as it is written.
+    held |= {file.name: file.content_digest for file in textual if file.name in access.written}
+    return [file.name for file in textual if held.get(file.name) != file.content_digest]
 
 
 def _paged(

@@ -186,6 +186,19 @@ def test_without_a_token_all_projects_look_alike(api: Api) -> None:
     assert answers[0].content == answers[1].content
 
 
+def test_a_file_that_was_replaced_or_removed_is_not_found_any_more(api: Api) -> None:
+    path = "/api/v1/projects/anns/files/search"
+    [row] = api.projects.files("anns")
+    assert post(api, signed(), path).json()["total"] == 1
+    api.projects.put_file(row.model_copy(update={"content_digest": "b" * 64}))
+    assert post(api, signed(), path).json()["total"] == 0
+    api.projects.put_file(row)
+    assert post(api, signed(), path).json()["total"] == 1
+    api.projects.remove_file("anns", "notes.md")
+    answer = post(api, signed(), path).json()
+    assert (answer["hits"], answer["total"]) == ([], 0)
+
+
 def test_an_admin_by_claim_alone_is_none(api: Api) -> None:
     answer = post(api, signed(isAdmin=True), "/api/v1/projects/bens/files/search")
     assert answer.status_code == 404

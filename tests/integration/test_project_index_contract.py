@@ -77,9 +77,19 @@ def test_a_hit_says_file_place_and_text(index: ProjectIndex) -> None:
     index.put("p1", TALK)
     index.put("p1", brief("About us.", "A film of butterflies."))
     assert index.search("p1", "FILM", limit=10).hits == (
-        SearchHit(name="brief.md", snippet="A film of butterflies.", start_line=2, end_line=2),
         SearchHit(
-            name="talk é.mp4", snippet="So is our film.", start_seconds=2.25, end_seconds=4.0
+            name="brief.md",
+            content_digest="a" * 64,
+            snippet="A film of butterflies.",
+            start_line=2,
+            end_line=2,
+        ),
+        SearchHit(
+            name="talk é.mp4",
+            content_digest="b" * 64,
+            snippet="So is our film.",
+            start_seconds=2.25,
+            end_seconds=4.0,
         ),
     )
 

@@ -255,24 +255,47 @@ def test_the_job_indexes_its_project(engine: Engine) -> None:
     assert statuses(engine)["brief.md"][0] is DONE
 
 
+def asked(engine: Engine, job: dg.JobDefinition) -> list[tuple[str | None, str | None]]:
+    """Return what the sensor asks for: partition and run key."""
+    sensor = index_sensor(job, lambda: engine.wiring.projects, lambda: engine.wiring.index)
+    with dg.build_sensor_context(instance=engine.instance) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    return [(each.partition_key, each.run_key) for each in result.run_requests or []]
+
+
 def test_the_sensor_asks_once_for_what_waits(engine: Engine) -> None:
     engine.agents_workflow({"a": []})
     engine.project("p", brief=TEXT)
     add(engine, "talk.mp4", b"\0\0\0 ftypisom one")
-    sensor = index_sensor(engine.job_named(INDEX_JOB), lambda: engine.wiring.projects)
+    job = engine.job_named(INDEX_JOB)
 
-    def asked() -> list[tuple[str | None, str | None]]:
-        with dg.build_sensor_context(instance=engine.instance) as context:
-            result = sensor(context)
-        assert isinstance(result, dg.SensorResult)
-        return [(each.partition_key, each.run_key) for each in result.run_requests or []]
-
-    first = asked()
+    first = asked(engine, job)
     assert [partition for partition, _ in first] == ["p"]
-    assert asked() == first
+    assert asked(engine, job) == first
     engine.wiring.use_provider("rule", HeuristicProvider())
     index(engine)
-    assert asked() == []
+    assert asked(engine, job) == []
+
+
+def test_the_sensor_asks_each_time_that_the_index_is_lost(engine: Engine) -> None:
+    engine.agents_workflow({"a": []})
+    engine.project("p", brief=TEXT)
+    job = engine.job_named(INDEX_JOB)
+    engine.wiring.use_provider("rule", HeuristicProvider())
+    index(engine)
+    engine.wiring.index.remove_project("p")
+    [first] = asked(engine, job)
+    assert asked(engine, job) == [first]
+
+    run = engine.instance.create_run_for_job(job, tags={"dagster/partition": "p"})
+    assert asked(engine, job) == []
+    assert engine.execute(job, run).is_success, engine.failures
+    assert asked(engine, job) == []
+    engine.wiring.index.remove_project("p")
+    [second] = asked(engine, job)
+    assert second[0] == "p"
+    assert second != first
 
 
 def test_an_index_that_cannot_be_used_stops_neither_runs_nor_files(

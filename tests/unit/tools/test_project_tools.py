@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from pipelines.project_files import ProjectFiles
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import AgentInputs
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
-from reprise.model.search import IndexedFile, Passage
+from reprise.model.search import IndexedFile, Passage, SearchAnswer
 from reprise.tools.access import ProjectDoor, ToolAccess
 from reprise.tools.catalog import tool_names
 from reprise.tools.toolbox import ANSWER_CHARS_MAX, Toolbox
@@ -135,6 +136,66 @@ def test_a_cut_search_says_so_and_what_was_not_searched() -> None:
         "the best 3 of 40; use rarer words, or another limit; "
         "not searched, since not indexed: talk.mp4"
     )
+
+
+def test_hits_of_replaced_and_removed_files_are_left_out() -> None:
+    desk = Desk(brief="About moths.", other="Moths too.", third="And moths.")
+    known = desk.files.index.file("p", "brief.md")
+    assert known is not None
+    desk.files.write_document("p", "brief.md", "About butterflies.")
+    desk.files.index.put("p", known)
+    desk.files.registry.remove_file("p", "other.md")
+    found = desk.run("search_project_files", query="moths")
+    assert [hit["name"] for hit in found["hits"]] == ["third.md"]
+    assert (found["total"], found["cut"]) == (1, False)
+    assert found["note"] == (
+        "2 left out, of files that were replaced or removed since; "
+        "not searched, since not indexed: brief.md, talk.mp4"
+    )
+
+
+def test_a_search_in_a_lost_index_says_what_was_not_searched() -> None:
+    desk = Desk(brief="About moths.")
+    desk.hear("Moths.")
+    desk.files.index.remove_project("p")
+    found = desk.run("search_project_files", query="moths")
+    assert found["total"] == 0
+    assert found["note"] == "not searched, since not indexed: brief.md, talk.mp4"
+
+
+def test_what_the_agent_wrote_is_searched() -> None:
+    access = Desk().access()
+    box = Toolbox(GROUPS, access)
+    box.run("write_project_file", json.dumps({"name": "a.md", "text": "Moths."}))
+    found = json.loads(box.run("search_project_files", '{"query": "moths"}'))
+    assert [hit["name"] for hit in found["hits"]] == ["a.md"]
+    assert found["note"] == "not searched, since not indexed: talk.mp4"
+
+
+def test_a_search_elsewhere_is_told_of_by_the_statuses() -> None:
+    desk = Desk(brief="About moths.")
+    access = desk.access()
+    assert access.project is not None
+    access.project = replace(access.project, rows=(), searches_rows=False)
+    found = json.loads(Toolbox(GROUPS, access).run("search_project_files", '{"query": "moths"}'))
+    assert found["note"] == "not searched, since not indexed: talk.mp4"
+
+
+def test_half_of_a_surrogate_pair_reaches_no_index() -> None:
+    desk = Desk(brief="About moths.")
+    access = desk.access()
+    assert access.project is not None
+    queries: list[str] = []
+
+    def search(query: str, limit: int) -> SearchAnswer:
+        queries.append(query)
+        return desk.files.index.search("p", query, limit=limit)
+
+    access.project = replace(access.project, search=search)
+    arguments = '{"query": "\\ud800 moths"}'
+    found = json.loads(Toolbox(GROUPS, access).run("search_project_files", arguments))
+    assert queries == ["? moths"]
+    assert found["total"] == 1
 
 
 def test_without_an_index_a_search_says_what_to_do() -> None:
