@@ -21,15 +21,16 @@ from dagster._core.remote_origin import (
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from sqlalchemy.exc import SQLAlchemyError
 
+from apps.dagster_yaml import keep_dagster_yaml
 from reprise.errors import StoreError
-from resources.settings import Settings, data_path
+from resources.settings import Settings
 
 LOCATION_NAME = "reprise"
 """Name of the code location in Dagster, the same in `workspace.yaml` and `reprise ui`."""
 
 
 def instance_home(settings: Settings) -> Path:
-    """Return the folder of the Dagster instance, made with its `dagster.yaml` when it is not there.
+    """Return the folder of the Dagster instance, with a `dagster.yaml` of this version.
 
     `DAGSTER_HOME` wins where it is set.
 
@@ -40,13 +41,9 @@ def instance_home(settings: Settings) -> Path:
     if given:
         return Path(given).expanduser().absolute()
     folder = settings.home_path / "dagster"
-    config = folder / "dagster.yaml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not config.exists():
-            part = folder / f".dagster.yaml.{os.getpid()}.part"
-            part.write_bytes(data_path("dagster.yaml").read_bytes())
-            part.replace(config)
+        keep_dagster_yaml(folder)
     except OSError as error:
         message = (
             f"{folder} cannot be written: {error.strerror or error};"
