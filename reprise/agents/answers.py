@@ -57,13 +57,25 @@ def read_answer(text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
     return ReadAnswer(None, (what,))
 
 
+def whole_value(text: str) -> JsonValue:
+    """Return the JSON value that a text is, but for thoughts before it and one fence around it.
+
+    None where the text is anything more, or anything else.
+    """
+    plain = _plain(text)
+    fence = FENCED.fullmatch(plain)
+    try:
+        return scrubbed_value(_DECODER.decode((fence[1] if fence else plain).strip()))
+    except (ValueError, RecursionError):
+        return None
+
+
 def json_values(text: str) -> Iterator[JsonValue]:
     """Yield a text's JSON values: the whole, what is in fences, whatever begins inside."""
-    plain = scrubbed(THOUGHTS.sub("", text)).strip().removeprefix("\ufeff")
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    plain = _plain(text)
     for candidate in (plain, *FENCED.findall(plain)):
         try:
-            value = scrubbed_value(decoder.decode(candidate.strip()))
+            value = scrubbed_value(_DECODER.decode(candidate.strip()))
         except (ValueError, RecursionError):
             continue
         yield value
@@ -74,16 +86,23 @@ def json_values(text: str) -> Iterator[JsonValue]:
         if match.start() < end:
             continue
         try:
-            value, end = decoder.raw_decode(plain, match.start())
+            value, end = _DECODER.raw_decode(plain, match.start())
             value = scrubbed_value(value)
         except (ValueError, RecursionError):
             continue
         yield value
 
 
+def _plain(text: str) -> str:
+    return scrubbed(THOUGHTS.sub("", text)).strip().removeprefix("\ufeff")
+
+
 def _refuse_constant(name: str) -> JsonValue:
     message = f"{name} is no JSON value"
     raise ValueError(message)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def problems_of(value: JsonValue, schema: dict[str, JsonValue]) -> tuple[str, ...]:

@@ -5,6 +5,9 @@ Instead of tools, such an endpoint gets a schema: the answer is either a call, `
 takes schemas cannot write anything else; another one is told the same in the system prompt. What
 was called before becomes plain text: the call as the model wrote it, its result as a message.
 
+A call is nothing but a call: JSON inside other text is quoted, from a document perhaps, and is not
+run.
+
 Source: research/agents.md section 6. Tests: tests/unit/agents/test_json_tools.py.
 """
 
@@ -13,13 +16,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from reprise.agents.answers import json_values, problems_of
+from reprise.agents.answers import problems_of, whole_value
 from reprise.agents.memo import FrameMemo, Memo
 from reprise.model.agent import ToolChoice
 from reprise.model.conversation import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
 
-REVISION = "1"
-"""Part of a provider's identity; bump it when what the model is told changes."""
+REVISION = "2"
+"""Part of a provider's identity; bump it when what the model is told, or its reading, changes."""
 
 UNREAD_FINISHES = frozenset({"length", "content_filter"})
 """A reply that ended so is not read: it may be half a call."""
@@ -45,23 +48,29 @@ def json_request(request: ModelRequest) -> ModelRequest:
 def json_reply(reply: ModelReply, request: ModelRequest) -> ModelReply:
     """Return a reply with the call that its text is, if it is one.
 
+    A call is one whether or not the model may call now: what is to be done about it is the loop's
+    business. An answer that fits its schema is none, whatever it looks like.
+
     Args:
         reply: What the endpoint said.
         request: What was asked, with its tools.
     """
-    if not _may_call(request) or reply.finish_reason in UNREAD_FINISHES:
+    if not request.tools or reply.finish_reason in UNREAD_FINISHES:
         return reply
-    value = next(json_values(reply.text), None)
+    value = whole_value(reply.text)
     if not isinstance(value, dict):
         return reply
     schema = request.output_schema
+    if schema is not None and not problems_of(value, schema):
+        return reply
     if schema is None and value.keys() == {"answer"} and isinstance(value["answer"], str):
         return reply.model_copy(update={"text": value["answer"]})
     name = value.get("tool")
     if not isinstance(name, str) or value.keys() - {"tool", "arguments"}:
         return reply
-    if schema is not None and not problems_of(value, schema):
-        # An answer that happens to look like a call.
+    # Without a schema an answer is in its frame, so that this is a call even if there is no such
+    # tool; the toolbox says so.
+    if schema is not None and name not in {tool.name for tool in request.tools}:
         return reply
     arguments = value.get("arguments", {})
     call = ToolCall(
@@ -81,21 +90,26 @@ class _Frame(NamedTuple):
     output_schema: dict[str, JsonValue] | None
 
 
-def _may_call(request: ModelRequest) -> bool:
-    return bool(request.tools) and request.tool_choice is not ToolChoice.NONE
-
-
 def _frame(request: ModelRequest, choice: ToolChoice | None) -> _Frame:
-    if not _may_call(request):
+    if not request.tools:
         return _Frame(request.system_prompt, request.output_schema)
-    section = _section(request, must_call=choice is ToolChoice.REQUIRED)
+    section = _no_tools(request) if choice is ToolChoice.NONE else _section(request, choice)
     return _Frame(
         f"{request.system_prompt.rstrip()}\n\n{section}\n",
-        _schema(request, must_call=choice is ToolChoice.REQUIRED),
+        _schema(request, choice),
     )
 
 
-def _section(request: ModelRequest, *, must_call: bool) -> str:
+def _no_tools(request: ModelRequest) -> str:
+    form = (
+        "in its own form"
+        if request.output_schema is not None
+        else 'as this JSON and nothing else: {"answer": "your text"}'
+    )
+    return f"## Tools\n\nNo tool can be called now. Give your answer {form}."
+
+
+def _section(request: ModelRequest, choice: ToolChoice | None) -> str:
     tools = "\n".join(
         f"- `{tool.name}`: {tool.description} Arguments: {_json(tool.parameters)}"
         for tool in request.tools
@@ -105,7 +119,7 @@ def _section(request: ModelRequest, *, must_call: bool) -> str:
         if request.output_schema is not None
         else 'Once you need no tool, answer with {"answer": "your text"} instead.'
     )
-    first = "Call a tool first. " if must_call else ""
+    first = "Call a tool first. " if choice is ToolChoice.REQUIRED else ""
     return (
         "## Tools\n\n"
         f"{first}To call a tool, answer with this JSON and nothing else: "
@@ -114,14 +128,15 @@ def _section(request: ModelRequest, *, must_call: bool) -> str:
     )
 
 
-def _schema(request: ModelRequest, *, must_call: bool) -> dict[str, JsonValue]:
+def _schema(request: ModelRequest, choice: ToolChoice | None) -> dict[str, JsonValue] | None:
     """Return what the model may write: a call of one of the tools, or the answer."""
+    answer = request.output_schema
+    if choice is ToolChoice.NONE:
+        return _TEXT if answer is None else answer
     shared: dict[str, JsonValue] = {}
     forms: list[JsonValue] = [_call_schema(tool, shared) for tool in request.tools]
-    if not must_call and request.output_schema is not None:
-        forms.append(_hoisted(request.output_schema, "", shared))
-    elif not must_call:
-        forms.append(_object({"answer": {"type": "string"}}))
+    if choice is not ToolChoice.REQUIRED:
+        forms.append(_TEXT if answer is None else _hoisted(answer, "", shared))
     return {"anyOf": forms, **({"$defs": shared} if shared else {})}
 
 
@@ -130,13 +145,17 @@ def _call_schema(tool: ToolSchema, shared: dict[str, JsonValue]) -> JsonValue:
     return _object({"tool": {"const": tool.name}, "arguments": arguments})
 
 
-def _object(properties: dict[str, JsonValue]) -> JsonValue:
+def _object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+_TEXT = _object({"answer": {"type": "string"}})
+"""The frame around the answer of an agent without a schema."""
 
 
 def _hoisted(

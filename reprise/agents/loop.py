@@ -25,6 +25,7 @@ from reprise.agents.messages import (
     system_prompt,
     tool_messages,
     user_message,
+    written_calls,
 )
 from reprise.errors import AnswerInvalid, LimitReached, ProviderError, StepFailed
 from reprise.errors import Cancelled as RunCancelled
@@ -46,7 +47,7 @@ __all__ = [
     "usage_of",
 ]
 
-LOOP_REVISION = "4"
+LOOP_REVISION = "5"
 """Part of every agent's cache key; bump it when the frame around a prompt, the loop or the default
 of one of its bounds changes."""
 
@@ -61,6 +62,9 @@ RETRY_AFTER_SECONDS_MAX = 60.0
 
 NOTED_WAIT_SECONDS = 1.0
 """A shorter wait for a rate limit is not worth a word."""
+
+CALLED_ANYWAY = "it calls a tool, and no tool can be called now"
+"""What is wrong with an answer that should have been one."""
 
 POLL_SECONDS = 0.1
 """How often a pause looks whether the run is being stopped."""
@@ -159,7 +163,11 @@ class _Loop:
         messages = self._opening.messages
         repair: tuple[Message, ...] = ()
         while True:
+            may_call = self._tool_choice is not ToolChoice.NONE
             reply = self._turn(messages + repair)
+            if reply.tool_calls and not may_call:
+                repair = self._repair(written_calls(reply), (CALLED_ANYWAY,))
+                continue
             if reply.tool_calls:
                 messages += repair
                 turn = tool_messages(reply, self._tool_results(reply))
@@ -173,8 +181,7 @@ class _Loop:
             read = self._read(reply.text, self._schema)
             if not read.problems:
                 return self._answer(reply, read.value)
-            self._count_repair(read.problems)
-            repair = repair_messages(reply.text, read.problems)
+            repair = self._repair(reply.text, read.problems)
 
     def _read(self, text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
         """Return the answer; after the last correction, what can be put up with is.
@@ -194,7 +201,8 @@ class _Loop:
 
     def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
         if self._repairs:
-            self._note(f"the answer fitted its schema after {self._repairs} corrections")
+            what = "fitted its schema" if self._schema is not None else "could be used"
+            self._note(f"the answer {what} after {self._repairs} corrections")
         if self._waited_seconds >= NOTED_WAIT_SECONDS:
             self._note(f"calls waited {self._waited_seconds:.0f} s for the provider's rate limit")
         return AgentAnswer(
@@ -303,16 +311,24 @@ class _Loop:
         met = choice is ToolChoice.REQUIRED and self._tools_were_used
         return ToolChoice.AUTO if met else choice
 
-    def _count_repair(self, problems: Sequence[str]) -> None:
+    def _repair(self, text: str, problems: Sequence[str]) -> tuple[Message, ...]:
+        """Return what the model is told of an answer that cannot be used, while it may correct it.
+
+        Raises:
+            AnswerInvalid: It was told often enough.
+        """
+        has_schema = self._schema is not None
         if self._repairs >= self._limits.repairs_max:
             name = self._task.agent.output_schema_name
+            what = f"does not fit its schema {name!r}" if has_schema else "cannot be used"
             message = (
-                f"{self._who}: the answer does not fit its schema {name!r} after "
-                f"{self._repairs} corrections: {'; '.join(problems)}. Try another model, or look "
-                "at the agent's prompt and schema"
+                f"{self._who}: the answer {what} after {self._repairs} corrections: "
+                f"{'; '.join(problems)}. Try another model, or look at the agent's prompt"
+                f"{' and schema' if has_schema else ''}"
             )
             raise because(LoopEnd.ANSWER_INVALID, AnswerInvalid(message))
         self._repairs += 1
+        return repair_messages(text, problems, has_schema=has_schema)
 
     def _check_limits(self) -> None:
         self._check_cancelled()

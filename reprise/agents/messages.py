@@ -58,16 +58,21 @@ def user_message(task: AgentTask) -> Message:
     return Message(role="user", content=text)
 
 
-def repair_messages(text: str, problems: Sequence[str]) -> tuple[Message, Message]:
+def repair_messages(
+    text: str, problems: Sequence[str], *, has_schema: bool
+) -> tuple[Message, Message]:
     """Return the failed answer and what was wrong with it; they replace an earlier such pair."""
     shown = text if len(text) <= BAD_ANSWER_CHARS_MAX else text[:BAD_ANSWER_CHARS_MAX] + "…"
     listed = "\n".join(f"- {problem}" for problem in problems)
-    word = (
-        f"This answer cannot be used:\n{listed}\n\n"
-        "Send the whole answer again, corrected: one JSON value that fits the schema, and nothing "
-        "around it."
-    )
+    form = ": one JSON value that fits the schema, and nothing around it" if has_schema else ""
+    word = f"This answer cannot be used:\n{listed}\n\nSend the whole answer again, corrected{form}."
     return Message(role="assistant", content=shown), Message(role="user", content=word)
+
+
+def written_calls(reply: ModelReply) -> str:
+    """Return a turn's text and calls as text, for a turn that is shown back and not run."""
+    calls = [f"{call.name} {call.arguments}" for call in reply.tool_calls]
+    return "\n".join(part for part in (reply.text.strip(), *calls) if part)
 
 
 def tool_messages(reply: ModelReply, results: Sequence[str]) -> tuple[Message, ...]:

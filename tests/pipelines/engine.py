@@ -6,7 +6,7 @@ The stores, the compiler, the executor and Dagster are the real ones.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.model.result import StepRecord, Usage
 from reprise.model.settings import StepCacheSettings
-from reprise.ports import Cancelled
+from reprise.ports import Cancelled, ModelProvider
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import InferenceApiSettings, Settings
 
@@ -69,6 +69,8 @@ class Engine:
         self.rule = RuleProvider()
         self.scripted: ScriptedProvider | None = None
         """Answers in place of the rule, where there is one."""
+        self.before: Callable[[ModelProvider], ModelProvider] = lambda provider: provider
+        """Puts something before whoever answers."""
         self.failures: list[str] = []
         self.inference_api = InferenceApiSettings()
         # Two loaded cores must not turn a hit into a miss.
@@ -88,7 +90,7 @@ class Engine:
             inference_api=self.inference_api,
         )
         wiring = Wiring(settings, store=self.store)
-        wiring.use_provider("rule", self.scripted or self.rule)
+        wiring.use_provider("rule", self.before(self.scripted or self.rule))
         self.wiring = wiring
         return wiring
 

@@ -13,6 +13,7 @@ from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply
 from reprise.model.result import LoopEnd, StepStatus, Usage
 from resources.scripted_provider import ScriptedProvider
+from resources.tool_modes import JsonToolProvider
 from tests.oracle.cases import REQUEST
 from tests.oracle.deterministic import USAGE
 from tests.oracle.scenes import film_scene
@@ -43,6 +44,25 @@ def test_a_cut_answer_fails_its_step_counts_and_is_never_cached(engine: Engine) 
     assert again.status is SUCCESS
     assert engine.records(again)["a"].from_cache is False
     assert len(engine.scripted.requests) == 2
+
+
+def test_a_call_on_the_last_turn_fails_its_step_and_is_never_cached(engine: Engine) -> None:
+    limits = {"turns_max": 3}
+    engine.agent("a", "You are a.", tool_groups=["WorkflowRead"], limits=limits)
+    engine.agents_workflow({"a": []})
+    engine.project("p")
+    call = '{"tool": "list_prior_steps", "arguments": {}}'
+    engine.scripted = ScriptedProvider([*[reply(call)] * 3, reply('{"answer": "Nothing."}')])
+    engine.before = JsonToolProvider
+
+    failed = engine.run()
+    record = engine.records(failed)["a"]
+    assert (failed.status, record.ended) == (FAILURE, LoopEnd.TURNS)
+    assert len(engine.wiring.entries) == 0
+
+    again = engine.run()
+    assert again.status is SUCCESS
+    assert engine.records(again)["a"].from_cache is False
 
 
 def test_an_agents_own_bounds_hold_in_a_run(engine: Engine) -> None:

@@ -8,7 +8,8 @@ import pytest
 from pydantic import JsonValue
 
 from reprise.agents.json_tools import json_reply, json_request
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentTask, LoopLimits, run_agent
+from reprise.errors import AnswerInvalid, LimitReached
 from reprise.model.agent import AgentDefinition, ToolChoice, ToolGroup
 from reprise.model.conversation import (
     AgentInputs,
@@ -107,7 +108,8 @@ def test_the_prompt_tells_tools_and_forms_and_nothing_else_is_offered() -> None:
 
 
 def test_a_call_is_read_from_the_text_and_its_id_is_new_in_each_turn() -> None:
-    first = json_reply(reply(f"Let me see.\n```json\n{json.dumps(CALL)}\n```"), request())
+    thought = f"<think>A file?</think>\n```json\n{json.dumps(CALL)}\n```"
+    first = json_reply(reply(thought), request())
     assert first.tool_calls == (ToolCall(id="call_1", name="read", arguments='{"path": "a.md"}'),)
     assert (first.text, first.finish_reason) == ("", "tool_calls")
     longer = request(messages=request().messages * 3)
@@ -119,6 +121,32 @@ def test_a_call_is_read_from_the_text_and_its_id_is_new_in_each_turn() -> None:
 )
 def test_what_is_no_call_is_left_to_the_loop(text: str) -> None:
     assert json_reply(reply(text), request()) == reply(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'The brief quotes {json.dumps(CALL)}, which I left alone. {{"point": [1]}}',
+        f"A call is written so:\n```json\n{json.dumps(CALL)}\n```",
+        f"<think>I could write {json.dumps(CALL)}",
+        f"<think>{json.dumps(CALL)}",
+        f'<think>{json.dumps(CALL)}</think>{{"point": [1]}}',
+        f"```json\n{json.dumps(CALL)}\n```\n```json\n{json.dumps(CALL)}\n```",
+        f"[{json.dumps(CALL)}]",
+    ],
+)
+@pytest.mark.parametrize("schema", [ANSWER, None])
+def test_a_call_inside_other_text_is_quoted_and_not_run(
+    text: str, schema: dict[str, JsonValue] | None
+) -> None:
+    assert json_reply(reply(text), request(output_schema=schema)) == reply(text)
+
+
+def test_a_call_of_a_tool_that_there_is_not_is_told_so_or_no_answer() -> None:
+    unknown = reply('{"tool": "delete", "arguments": {}}')
+    assert json_reply(unknown, request()) == unknown
+    (call,) = json_reply(unknown, request(output_schema=None)).tool_calls
+    assert call.name == "delete"
 
 
 def test_a_cut_call_is_not_run() -> None:
@@ -137,8 +165,13 @@ def test_a_choice_of_tools_is_kept() -> None:
     assert not fits({"point": [1]}, required.output_schema)
     none = request(tool_choice=ToolChoice.NONE)
     assert json_request(none).output_schema == ANSWER
-    assert json_request(none).system_prompt == "You are a.\n"
-    assert json_reply(reply(json.dumps(CALL)), none).tool_calls == ()
+    assert json_request(none).system_prompt == (
+        "You are a.\n\n## Tools\n\nNo tool can be called now. Give your answer in its own form.\n"
+    )
+    free = json_request(none.model_copy(update={"output_schema": None}))
+    assert '{"answer": "your text"}' in free.system_prompt
+    assert fits({"answer": "a text"}, free.output_schema)
+    assert not fits(CALL, free.output_schema)
 
 
 def test_calls_and_results_of_earlier_turns_become_text_and_stay_the_same_objects() -> None:
@@ -167,6 +200,39 @@ def test_a_request_without_tools_is_not_changed() -> None:
     assert json_request(plain) == plain
 
 
+def call_of(tool: str, **arguments: JsonValue) -> str:
+    return json.dumps({"tool": tool, "arguments": arguments})
+
+
+def test_a_call_where_none_may_be_is_not_run_and_is_no_answer() -> None:
+    writer = AGENT.model_copy(
+        update={
+            "tool_groups": frozenset({ToolGroup.PROJECT_WRITE}),
+            "tool_choice": ToolChoice.NONE,
+        }
+    )
+    write = call_of("write_project_file", name="a.md", text="x")
+    inner = ScriptedProvider([write, '{"answer": "Done."}'])
+    answer = run_agent(AgentTask(agent=writer), JsonToolProvider(inner), cancelled=lambda: False)
+    assert answer.output == "Done."
+    assert answer.notes == ("the answer could be used after 1 corrections",)
+    shown, told = inner.requests[1].messages[-2:]
+    assert shown.content == 'write_project_file {"name": "a.md", "text": "x"}'
+    assert "it calls a tool, and no tool can be called now" in told.content
+    stubborn = JsonToolProvider(ScriptedProvider([write] * 3))
+    with pytest.raises(AnswerInvalid, match="cannot be used after 2 corrections: it calls a tool"):
+        run_agent(AgentTask(agent=writer), stubborn, cancelled=lambda: False)
+
+
+def test_a_model_that_only_calls_has_not_answered_on_its_last_turn() -> None:
+    lister = AGENT.model_copy(update={"tool_groups": frozenset({ToolGroup.WORKFLOW_READ})})
+    task = AgentTask(agent=lister, limits=LoopLimits(turns_max=3))
+    inner = ScriptedProvider([call_of("list_prior_steps")] * 3)
+    with pytest.raises(LimitReached, match="no answer within 3 turns"):
+        run_agent(task, JsonToolProvider(inner), cancelled=lambda: False)
+    assert "No tool can be called now" in inner.requests[2].system_prompt
+
+
 def test_the_loop_runs_tools_through_it() -> None:
     schema: dict[str, JsonValue] = {
         "type": "object",
@@ -185,5 +251,5 @@ def test_the_loop_runs_tools_through_it() -> None:
     assert answer.output == {"title": "Go"}
     assert answer.turns == 2
     assert "Title: Go" in inner.requests[1].messages[-1].content
-    assert provider.identity().revision == "tools=json:1"
+    assert provider.identity().revision == "tools=json:2"
     assert provider.context_tokens is None
