@@ -33,7 +33,7 @@ from reprise.model.conversation import (
 )
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.result import Artifact, StepResult
-from reprise.model.search import IndexRow, index_revision
+from reprise.model.search import SEARCH_REVISION, IndexRow, index_revision
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
     Cancelled,
@@ -80,8 +80,8 @@ class SearchState:
 
     @property
     def key_rows(self) -> tuple[tuple[str, ...], ...]:
-        """What there is besides the index, for the key."""
-        return () if self.elsewhere is None else (("search", self.elsewhere),)
+        """What there is besides what the index holds, for the key: how it is searched, by whom."""
+        return (("search", self.elsewhere or SEARCH_REVISION),)
 
 
 @dataclass(frozen=True)

@@ -192,23 +192,8 @@ class SqliteProjectIndex:
 
     def search(self, project_id: str, query: str, *, limit: int) -> SearchAnswer:
         """Return the passages that hold words of a query; see `ProjectSearch`."""
-        terms = query_terms(query)
-        # Quoted, so that FTS5 takes each for a word and none for its own syntax.
-        match = " OR ".join(f'"{term}"' for term in terms)
-        hits_max = max(1, min(limit, HITS_MAX))
-
-        def work(connection: sqlite3.Connection) -> SearchAnswer:
-            revision = _revision(connection, project_id)
-            number = _number(connection, project_id)
-            if number is None or not terms:
-                return SearchAnswer(revision=revision)
-            count = f"SELECT count(*) FROM words_{number} WHERE words_{number} MATCH ?"
-            total = connection.execute(count, (match,)).fetchone()[0]
-            rows = connection.execute(_SEARCH.format(number), (match, hits_max)).fetchall()
-            hits = tuple(_hit(row, terms) for row in rows)
-            return SearchAnswer(hits=hits, total=total, revision=revision)
-
-        return self._read(work, absent=SearchAnswer(revision=index_revision({})))
+        absent = SearchAnswer(revision=index_revision({}))
+        return self._read(lambda c: searched(c, project_id, query, limit), absent=absent)
 
     def close(self) -> None:
         """Close idle connections; the next call opens the file again."""
@@ -232,6 +217,25 @@ def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def searched(
+    connection: sqlite3.Connection, project_id: str, query: str, limit: int
+) -> SearchAnswer:
+    """Return what `SqliteProjectIndex.search` answers; its code is behind `SEARCH_REVISION`."""
+    terms = query_terms(query)
+    # Quoted, so that FTS5 takes each for a word and none for its own syntax.
+    match = " OR ".join(f'"{term}"' for term in terms)
+    revision = _revision(connection, project_id)
+    number = _number(connection, project_id)
+    if number is None or not terms:
+        return SearchAnswer(revision=revision)
+    count = f"SELECT count(*) FROM words_{number} WHERE words_{number} MATCH ?"
+    total = connection.execute(count, (match,)).fetchone()[0]
+    hits_max = max(1, min(limit, HITS_MAX))
+    rows = connection.execute(_SEARCH.format(number), (match, hits_max)).fetchall()
+    hits = tuple(_hit(row, terms) for row in rows)
+    return SearchAnswer(hits=hits, total=total, revision=revision)
 
 
 def _number(connection: sqlite3.Connection, project_id: str) -> int | None:

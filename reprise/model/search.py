@@ -13,6 +13,9 @@ from pydantic import Field
 from reprise.canonical import digest_fields, json_digest
 from reprise.model.base import Value
 
+SEARCH_REVISION = "1"
+"""Bump it when the same files would be searched otherwise: other hits, order or snippets."""
+
 HITS_MAX = 50
 """Most hits in one answer; a larger limit is taken for this one."""
 
@@ -119,5 +122,8 @@ class SearchAnswer(Value):
 
 
 def index_revision(digests: Mapping[str, str]) -> str:
-    """Return the state of a project's index, from file names and `IndexedFile.digest`."""
-    return digest_fields(digests)
+    """Return the state of a project's index, from file names and `IndexedFile.digest`.
+
+    How it is searched is part of it.
+    """
+    return digest_fields({"files": digest_fields(digests), "search": SEARCH_REVISION})

@@ -88,6 +88,15 @@ def test_a_new_file_invalidates_the_answer_of_an_agent_that_reads_the_project(
     assert record.cache_detail == "changed: project_file_fingerprint (notes.md, new)"
 
 
+def test_another_way_to_search_is_another_answer(
+    reader: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(reader, reader=LOOKING)
+    monkeypatch.setattr("pipelines.services.SEARCH_REVISION", "another")
+    record = play(reader, reader=LOOKING)["reader"]
+    assert record.cache_detail == "changed: project_file_fingerprint (search)"
+
+
 def test_an_index_that_changes_while_an_agent_searches_gives_nothing_to_later_runs(
     reader: Engine,
 ) -> None:

@@ -28,6 +28,7 @@ import pytest
 from pipelines.steps import EXECUTORS
 from reprise.cache.code_closure import CodeClosure, code_closure
 from reprise.cache.key import ALGORITHM_REVISIONS
+from reprise.model.search import SEARCH_REVISION, index_revision
 from reprise.model.workflow import StepType
 from reprise.ports import ModuleSource
 from reprise.tools.catalog import TOOLS as ALL_TOOLS
@@ -53,6 +54,14 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     "agent": ("pipelines.steps.agent:AgentExecutor",),
     "heuristic": ("resources.heuristic_provider:HeuristicProvider",),
     "tools": ("reprise.tools.toolbox:Toolbox",),
+    # What a search answers from an index, not how its file is kept; what is in the index is in
+    # keys by its digests.
+    "search": (
+        "resources.sqlite_project_index:searched",
+        "resources.sqlite_project_index:_WORDS",
+        "resources.sqlite_project_index:_insert",
+        "resources.memory_project_index:MemoryProjectIndex",
+    ),
 }
 """What answers → where its code begins. What an adapter gets in its constructor is not reached from
 it, so it is named here too."""
@@ -194,6 +203,15 @@ def test_every_executor_with_a_revision_is_guarded() -> None:
             {"reprise.media.captions:srt", "reprise.media.render_units:UNIT_REVISION"},
         ),
         ("heuristic", {"reprise.agents.heuristics.hook:hook_analyst"}),
+        (
+            "search",
+            {
+                "reprise.context.search_words:query_terms",
+                "reprise.context.search_words:snippet",
+                "reprise.model.search:SEARCH_REVISION",
+                "resources.sqlite_project_index:_SEARCH",
+            },
+        ),
         ("tools", {"reprise.tools.project_read:read_project_file"}),
     ],
 )
@@ -230,3 +248,12 @@ def test_an_edit_that_changes_no_answer_is_taken_over_when_it_is_named() -> None
 def test_a_new_executor_is_taken_over_and_a_gone_one_is_said() -> None:
     assert merged({}, EDITED, ()) == EDITED
     assert complaints(BEFORE, {}) == ["A: there is no such executor any more"]
+
+
+def test_the_search_revision_is_part_of_what_searches_are_answered_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert revision_of("search") == {"reprise.model.search:SEARCH_REVISION": SEARCH_REVISION}
+    before = index_revision({"a.md": "x"})
+    monkeypatch.setattr("reprise.model.search.SEARCH_REVISION", "another")
+    assert index_revision({"a.md": "x"}) != before
