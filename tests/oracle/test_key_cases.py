@@ -185,7 +185,7 @@ OTHER_SCHEMA: dict[str, JsonValue] = {"type": "object"}
             {"tool_groups": frozenset({ToolGroup.PROJECT_READ})},
             "changed: agent_tool_groups, agent_tools (list_project_files, new; read_project_file, "
             "new; read_project_transcript, new), project_file_fingerprint (brief.md, new; "
-            "one.mp4, new)",
+            "one.mp4, new; search, new)",
         ),
         ({"inference_provider_id": "other"}, "changed: agent_inference_provider_id"),
         ({"tool_choice": ToolChoice.REQUIRED}, "changed: tool_choice"),
