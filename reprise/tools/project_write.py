@@ -7,6 +7,7 @@ Source: specification A2, C5.
 """
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -22,10 +23,13 @@ TEXT_CHARS_MAX = 80_000
 
 NAME_CHARS_MAX = 200
 
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters that a name must not hold: two names would look alike."""
+
 ENDINGS = (".csv", ".json", ".markdown", ".md", ".srt", ".txt", ".vtt", ".yaml", ".yml")
 """How a document's name may end."""
 
-_PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|\ud800-\udfff]+")
+_PART = re.compile(r"[^/\\:*?\"<>|]+")
 
 WRITE_FILE = ToolSchema(
     name="write_project_file",
@@ -65,6 +69,7 @@ def write_project_file(
     problem = _name_problem(name) or _text_problem(text)
     if problem is not None:
         return failure(problem)
+    name = _as_kept(name, access)
     try:
         file = access.write(name, text)
     except BadInput as error:
@@ -72,12 +77,27 @@ def write_project_file(
     return {"ok": True, "name": name, "size_bytes": file.size_bytes}
 
 
-TOOLS = (Tool(WRITE_FILE, "1", write_project_file),)
+TOOLS = (Tool(WRITE_FILE, "2", write_project_file),)
 """The group's tools."""
+
+
+def _as_kept(name: str, access: ToolAccess) -> str:
+    """Return the name of the file that is meant: one character may be written in two ways."""
+    wanted = unicodedata.normalize("NFC", name)
+    files = [file.name for file in access.files()]
+    if name in files:
+        return name
+    return next((each for each in files if unicodedata.normalize("NFC", each) == wanted), wanted)
 
 
 def _name_problem(name: str) -> str | None:
     """Return why a name cannot be used, with what to do; None when it can."""
+    unseen = next((char for char in name if unicodedata.category(char) in _UNSEEN), None)
+    if unseen is not None:
+        return (
+            f"the name {ascii(name)[:100]} cannot be used: U+{ord(unseen):04X} is a control or "
+            "format character; leave it out"
+        )
     parts = name.split("/")
     for part in parts:
         if not _PART.fullmatch(part) or part.startswith(".") or part.strip() != part:

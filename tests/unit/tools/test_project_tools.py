@@ -356,3 +356,34 @@ def test_no_arguments_raise_and_every_answer_is_bounded(
             answer = toolbox.run(tool, written)
             assert isinstance(json.loads(answer)["ok"], bool)
             assert len(answer) <= ANSWER_CHARS_MAX
+
+
+@pytest.mark.parametrize(
+    ("char", "told"),
+    [
+        ("\u202e", "U+202E"),
+        ("\u2028", "U+2028"),
+        ("\u200b", "U+200B"),
+        ("\x85", "U+0085"),
+        ("\ue000", "U+E000"),
+        ("\ud800", "U+D800"),
+    ],
+)
+def test_a_name_holds_no_character_that_nobody_sees(char: str, told: str) -> None:
+    found = Desk().run("write_project_file", name=f"a{char}b.md", text="x")
+    assert found["ok"] is False
+    assert f"{told} is a control or format character; leave it out" in found["error"]
+
+
+@pytest.mark.parametrize(("kept", "written"), [("é", "e\u0301"), ("e\u0301", "é")])
+def test_a_name_written_in_another_way_is_the_same_file(kept: str, written: str) -> None:
+    desk = Desk()
+    desk.files.write_document("p", f"{kept}.md", "old")
+    found = desk.run("write_project_file", name=f"{written}.md", text="newer")
+    assert found == {"ok": True, "name": f"{kept}.md", "size_bytes": 5}
+    assert {file.name for file in desk.files.registry.files("p")} == {f"{kept}.md", "talk.mp4"}
+
+
+def test_a_new_name_is_kept_in_one_form() -> None:
+    found = Desk().run("write_project_file", name="e\u0301.md", text="x")
+    assert found["name"] == "é.md"
