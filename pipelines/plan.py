@@ -126,6 +126,10 @@ def plan_run(asked: PlanRequest, services: Services) -> list[PlannedStep]:
 
 def _plan_step(asked: PlanRequest, step: Step, services: Services, state: _State) -> PlannedStep:
     stopped = next((seen for seen in state.history.values() if seen.stop_workflow), None)
+    waits = sorted(state.waits[step.order] & state.open)
+    if stopped is not None and waits:
+        # One of them may fail, and then this step does not even come to be skipped.
+        return _planned(asked, step, services, *_until(_ask(asked, step, state), waits))
     if stopped is not None:
         detail = f"step {stopped.order} ({stopped.label}) stops the workflow"
         return _planned(

@@ -17,7 +17,7 @@ import pytest
 from pipelines.plan import Forecast
 from pipelines.step_run import RunCacheMode
 from reprise.model.agent import ToolGroup
-from reprise.model.workflow import InputMode, Step, StepType, Workflow
+from reprise.model.workflow import FunctionConfig, InputMode, Step, StepType, Workflow
 from tests.oracle.machine import MEMORY
 from tests.oracle.scenes import Scene, film_scene, first_agents
 from tests.oracle.world import World
@@ -104,5 +104,27 @@ def test_a_step_that_waits_for_one_that_may_fail_is_unknown(world: World) -> Non
     world.scene = replace(world.scene, step_modes={1: RunCacheMode.REFRESH})
 
     assert forecasts(world) == [RUN, UNKNOWN]
+    world.fail_agents({"plain_a"})
+    assert list(world.run(world.services(), "a promo").errors) == [1]
+
+
+def test_a_stop_skips_nothing_that_waits_for_a_step_that_may_fail(world: World) -> None:
+    gate = FunctionConfig(callable="steps:gate", pure=True, sets=("gated",), stops=True)
+    alone = {"input_mode": InputMode.SELECTED_PRIOR_STEPS}
+    steps = [
+        {"order": 1, "label": "a", "type": StepType.AGENT, "agent": "plain_a", **alone},
+        {"order": 2, "label": "b", "type": StepType.FUNCTION, "function": gate, **alone},
+        {"order": 3, "label": "c", "type": StepType.AGENT, "agent": "plain_b"},
+    ]
+    workflow = Workflow(
+        id="w", default_request="a promo", steps=tuple(map(Step.model_validate, steps))
+    )
+    world.scene = Scene(workflow, first_agents())
+    world.run(world.services(), "a promo")
+    assert forecasts(world) == [HIT, HIT, Forecast.SKIP]
+
+    world.scene = replace(world.scene, step_modes={1: RunCacheMode.REFRESH})
+
+    assert forecasts(world) == [RUN, HIT, UNKNOWN]
     world.fail_agents({"plain_a"})
     assert list(world.run(world.services(), "a promo").errors) == [1]
