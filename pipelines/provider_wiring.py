@@ -14,7 +14,7 @@ from resources.price_list import load_price_list
 from resources.provider_settings import ProviderSettings
 from resources.replay_provider import RecordingProvider, ReplayProvider
 from resources.scripted_provider import ScriptedProvider
-from resources.tool_modes import JsonToolProvider, NoToolProvider
+from resources.tool_modes import JsonToolProvider, LenientProvider, NoToolProvider
 
 Setting = TypeVar("Setting")
 
@@ -33,6 +33,8 @@ def configured_provider(
         UnknownName: They lack something that it needs; names the variable.
     """
     provider = _adapter(provider_id, chosen, other)
+    if chosen.lenient:
+        provider = LenientProvider(provider)
     match chosen.tools:
         case "native":
             return provider

@@ -26,6 +26,10 @@ class ProviderSettings(BaseModel):
     tools: Literal["native", "json", "none"] = "native"
     """How the model calls tools: by the endpoint's own means, as JSON in its text where these are
     not reliable, or not at all."""
+    lenient: bool = False
+    """For a weak model: an answer that still breaks its schema after the last correction is mended
+    where it can be (numbers to their bounds, what does not exist left out), in place of failing
+    the step. The step's notes say what was changed."""
     timeout_seconds: float = Field(default=300.0, gt=0)
     """Total deadline of one call."""
     concurrency: int = Field(default=8, ge=1, le=256)

@@ -1,7 +1,8 @@
-"""A provider whose endpoint calls no tools, for agents that have some.
+"""A provider of which less can be asked: its endpoint calls no tools, or its model is weak.
 
 `JsonToolProvider` lets the model write its calls as JSON (`reprise.agents.json_tools`);
-`NoToolProvider` leaves the tools out. Both stand before another provider.
+`NoToolProvider` leaves the tools out; `LenientProvider` lets its last answers be mended
+(`reprise.agents.answer_mending`). Each stands before another provider.
 
 Source: specification A4; research/agents.md section 6.
 """
@@ -79,6 +80,35 @@ class NoToolProvider:
                 ", ".join(tool.name for tool in request.tools),
             )
             request = request.model_copy(update={"tools": (), "tool_choice": None})
+        return self.inner.complete(request, cancelled=cancelled)
+
+
+class LenientProvider:
+    """Lets the loop mend an answer that breaks its schema to the last.
+
+    Args:
+        inner: Who answers.
+    """
+
+    def __init__(self, inner: ModelProvider) -> None:
+        self.inner = inner
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The model's context in tokens; None when it is no bound."""
+        return self.inner.context_tokens
+
+    def identity(self) -> ProviderIdentity:
+        """Return what of it belongs into a cache key."""
+        return self.inner.identity().model_copy(update={"lenient": True})
+
+    def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
+        """Answer one request.
+
+        Raises:
+            ProviderError: As the provider behind it.
+            Cancelled: The run is being stopped.
+        """
         return self.inner.complete(request, cancelled=cancelled)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, JsonValue
 
-from reprise.agents.answer_mending import within_bounds
+from reprise.agents.answer_mending import mended
 from reprise.agents.answer_schema import answer_schema, sent_schema
 from reprise.agents.answers import ReadAnswer, problems_of, read_answer
 from reprise.agents.clock import Clock, MachineClock
@@ -138,6 +138,7 @@ class _Loop:
         self._task = task
         self._limits = task.limits
         self._provider = provider
+        self._lenient = provider.identity().lenient
         self._cancelled = cancelled
         self._clock = clock
         self._began = clock.monotonic()
@@ -184,25 +185,26 @@ class _Loop:
             repair = self._repair(reply.text, read.problems)
 
     def _read(self, text: str, schema: dict[str, JsonValue]) -> ReadAnswer:
-        """Return the answer; after the last correction, what can be put up with is.
-
-        A value goes back to its bounds, and an id may be one that does not exist: whoever reads ids
-        leaves out those that they do not know.
-        """
+        """Return the answer; after the last correction, a mended one where the settings ask so."""
         read = read_answer(text, schema)
-        own = self._task.agent.output_schema
-        if not read.problems or own is None or self._repairs < self._limits.repairs_max:
+        if not read.problems:
+            if self._repairs:
+                self._note(f"the answer fitted its schema after {self._repairs} corrections")
             return read
-        mended = within_bounds(read.value, own)
-        if problems_of(mended, own):
+        if not self._lenient or self._repairs < self._limits.repairs_max:
             return read
-        self._note(f"the answer was taken as it is, mended: {read.problems[0]}")
-        return ReadAnswer(mended)
+        changed = mended(read.value, schema)
+        if changed is None or problems_of(changed.value, schema):
+            return read
+        self._note(
+            f"the answer broke its schema after {self._repairs} corrections and was mended "
+            f"(lenient): {changed.told()}"
+        )
+        return ReadAnswer(changed.value)
 
     def _answer(self, reply: ModelReply, output: JsonValue) -> AgentAnswer:
-        if self._repairs:
-            what = "fitted its schema" if self._schema is not None else "could be used"
-            self._note(f"the answer {what} after {self._repairs} corrections")
+        if self._repairs and self._schema is None:
+            self._note(f"the answer could be used after {self._repairs} corrections")
         if self._waited_seconds >= NOTED_WAIT_SECONDS:
             self._note(f"calls waited {self._waited_seconds:.0f} s for the provider's rate limit")
         return AgentAnswer(

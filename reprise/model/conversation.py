@@ -173,3 +173,6 @@ class ProviderIdentity(Value):
     reads_values: bool = True
     """True when its answers may depend on a request's `inputs`, not on what the model is shown
     alone; what they hold is part of the key then."""
+    lenient: bool = False
+    """An answer that still breaks its schema after the last correction is mended where it can be,
+    in place of failing the step."""

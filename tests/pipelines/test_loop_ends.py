@@ -13,7 +13,7 @@ from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply
 from reprise.model.result import LoopEnd, StepStatus, Usage
 from resources.scripted_provider import ScriptedProvider
-from resources.tool_modes import JsonToolProvider
+from resources.tool_modes import JsonToolProvider, LenientProvider
 from tests.oracle.cases import REQUEST
 from tests.oracle.deterministic import USAGE
 from tests.oracle.scenes import film_scene
@@ -63,6 +63,28 @@ def test_a_call_on_the_last_turn_fails_its_step_and_is_never_cached(engine: Engi
     again = engine.run()
     assert again.status is SUCCESS
     assert engine.records(again)["a"].from_cache is False
+
+
+def test_an_answer_beyond_its_bounds_is_cached_for_a_lenient_provider_alone(
+    engine: Engine,
+) -> None:
+    schema = {"type": "object", "properties": {"score": {"type": "number", "maximum": 10}}}
+    engine.agent("a", "You are a.", output_schema_name="x", output_schema=schema)
+    engine.agents_workflow({"a": []})
+    engine.project("p")
+    engine.scripted = ScriptedProvider([reply('{"score": 99}')] * 6)
+
+    failed = engine.run()
+    assert engine.records(failed)["a"].ended is LoopEnd.ANSWER_INVALID
+    assert len(engine.wiring.entries) == 0
+
+    engine.before = LenientProvider
+    first, second = (engine.records(engine.run())["a"] for _ in range(2))
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert "was mended (lenient): $.score: 99 became its bound 10" in first.notes[0]
+    # It is no answer of a provider that is held to its schemas.
+    engine.before = lambda provider: provider
+    assert engine.run().status is FAILURE
 
 
 def test_an_agents_own_bounds_hold_in_a_run(engine: Engine) -> None:

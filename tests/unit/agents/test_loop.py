@@ -20,6 +20,7 @@ from reprise.model.conversation import (
 )
 from reprise.model.result import LoopEnd, Usage
 from resources.scripted_provider import ScriptedProvider
+from resources.tool_modes import LenientProvider
 from tests.analyses import talk
 
 SCHEMA = {
@@ -188,27 +189,51 @@ def test_an_endpoint_that_decodes_by_the_schema_gets_the_ids_that_exist() -> Non
     assert "v1.t002" not in request.system_prompt
 
 
-def test_an_id_that_stays_wrong_is_taken_with_a_note() -> None:
-    """The steps that read ids leave out what does not exist; a film comes out all the same."""
-    provider = ScriptedProvider(['{"sentence": "v7.t001"}'] * 3)
-    answer = run_agent(naming_task(), provider, cancelled=never)
-    assert answer.output == {"sentence": "v7.t001"}
+CUTS: dict[str, JsonValue] = {
+    "type": "object",
+    "required": ["cuts"],
+    "additionalProperties": False,
+    "properties": {
+        "cuts": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 2,
+            "items": {"type": "string", "format": "sentence-id"},
+        },
+        "score": {"type": "number", "minimum": 0, "maximum": 10},
+    },
+}
+
+
+def cutting_task() -> AgentTask:
+    """A task whose answer names sentences of footage that has two."""
+    return naming_task().model_copy(update={"agent": agent(output_schema=CUTS)})
+
+
+def test_an_answer_that_stays_beyond_its_bounds_or_names_nothing_fails() -> None:
+    for wrong in ('{"cuts": ["v1.t001"], "score": 99}', '{"cuts": ["v7.t001"]}'):
+        with pytest.raises(AnswerInvalid, match="after 2 corrections") as caught:
+            run_agent(cutting_task(), ScriptedProvider([wrong] * 3), cancelled=never)
+        assert end_of(caught.value) is LoopEnd.ANSWER_INVALID
+
+
+def test_where_it_is_asked_for_a_wrong_answer_is_mended_and_the_note_says_how() -> None:
+    wrong = '{"cuts": ["zz", "v1.t002", "ww"], "score": 99, "junk": 1}'
+    inner = ScriptedProvider([wrong] * 3)
+    answer = run_agent(cutting_task(), LenientProvider(inner), cancelled=never)
+    assert answer.output == {"cuts": ["v1.t002"], "score": 10}
     assert answer.turns == 3
-    assert "taken as it is, mended: $.sentence: 'v7.t001' is not one of" in answer.notes[0]
+    (note,) = answer.notes
+    assert note.startswith("the answer broke its schema after 2 corrections and was mended")
+    for change in ('"ww", which there is not', '"zz"', "99 became its bound 10", '"junk"'):
+        assert change in note
 
 
-def test_an_answer_that_stays_beyond_its_bounds_is_taken_within_them() -> None:
-    provider = ScriptedProvider(['{"title": "A very long title"}'] * 3)
-    answer = run_agent(task(), provider, cancelled=never)
-    assert answer.output == {"title": "A very lon"}
-    assert answer.turns == 3
-    assert "mended: $.title: 'A very long title' is too long" in answer.notes[0]
-
-
-def test_an_answer_that_is_wrong_in_more_than_its_ids_fails() -> None:
-    provider = ScriptedProvider(['{"sentence": 7}'] * 3)
-    with pytest.raises(AnswerInvalid, match="7 is not of type 'string'"):
-        run_agent(naming_task(), provider, cancelled=never)
+@pytest.mark.parametrize("wrong", ['{"cuts": ["zz", "yy"]}', '{"cuts": 7}', "none"])
+def test_what_cannot_be_mended_fails_in_any_case(wrong: str) -> None:
+    provider = LenientProvider(ScriptedProvider([wrong] * 3))
+    with pytest.raises(AnswerInvalid, match="after 2 corrections"):
+        run_agent(cutting_task(), provider, cancelled=never)
 
 
 def test_a_cut_answer_is_an_error_even_when_it_parses() -> None:
