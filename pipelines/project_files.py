@@ -66,11 +66,11 @@ class ProjectFiles:
         if known is None or known.content_digest != digest:
             message = f"{name!r} was removed or replaced while it was written; read the files again"
             raise BadInput(message)
-        is_open = known.indexing_status is not FileStatus.DONE
-        if is_open or not self._is_indexed(known):
-            kept = self.keep(known, indexed_document(known, data))
-            if kept and is_open:
-                self.registry.set_status(known, indexing=FileStatus.DONE)
+        is_done = known.indexing_status is FileStatus.DONE and self._is_indexed(known)
+        if not is_done and self.keep(known, indexed_document(known, data)):
+            # The summary went with what the index knew.
+            status = {"indexing": FileStatus.DONE, "summary": FileStatus.PENDING}
+            self.registry.set_status(known, **status)
         return known
 
     def document_text(self, file: ProjectFile) -> str:

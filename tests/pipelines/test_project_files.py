@@ -210,6 +210,9 @@ def test_a_document_that_is_removed_while_it_is_written_is_told(project: Project
 
 def test_the_same_text_again_is_indexed_when_the_index_was_lost(project: Project) -> None:
     project.files.write_document("p", "brief.md", "About butterflies.")
+    project.files.registry.set_status(project.row("brief.md"), summary=FileStatus.DONE)
     project.files.index.remove_project("p")
     project.files.write_document("p", "brief.md", "About butterflies.")
     assert project.found("butterflies") == ["brief.md"]
+    row = project.row("brief.md")
+    assert (row.indexing_status, row.summary_status) == (FileStatus.DONE, FileStatus.PENDING)
