@@ -59,6 +59,7 @@ from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_renderer import FfmpegFilmRenderer
 from resources.heuristic_provider import HeuristicProvider
 from resources.local_object_store import LocalObjectStore
+from resources.machine_clock import MachineClock
 from resources.media_kind import media_kind
 from resources.payload_offload import PayloadOffload
 from resources.python_functions import PythonFunctions, function_folders
@@ -164,6 +165,7 @@ class Wiring:
             workflows=lambda: self.definitions.workflows,
             provider=lambda: self.provider(self.settings.provider),
             limits=self.settings.agents,
+            loop_clock=MachineClock(),
         )
 
     @cached_property
@@ -249,6 +251,7 @@ class Wiring:
             clock=now,
             functions=self.functions,
             loop_limits=self.settings.agents,
+            loop_clock=MachineClock(),
             budget=ContextBudget(self.settings.context_budget, self.digests),
             scratch=lambda: self.scratch.path,
             initiator=self.behalf.initiator,

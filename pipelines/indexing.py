@@ -28,7 +28,7 @@ from reprise.model.result import Usage
 from reprise.model.search import IndexedFile
 from reprise.model.workflow import StepType, Workflow
 from reprise.ports import Cancelled as IsCancelled
-from reprise.ports import HistoryStore, ModelProvider
+from reprise.ports import Clock, HistoryStore, ModelProvider
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +75,8 @@ class ProjectIndexing:
     """Who writes summaries."""
     limits: LoopLimits
     """Bounds of every agent's loop, on money too."""
+    loop_clock: Clock
+    """Time in an agent's loop."""
 
     def index_project(
         self,
@@ -167,7 +169,7 @@ class ProjectIndexing:
         text = "\n".join(passage.text for passage in found.passages)
         try:
             task = summary_task(file.name, text, self.limits)
-            answer = run_agent(task, self.provider(), cancelled=cancelled)
+            answer = run_agent(task, self.provider(), cancelled=cancelled, clock=self.loop_clock)
         except RepriseError as error:
             if isinstance(error, Cancelled):
                 registry.set_status(file, summary=FileStatus.PENDING)

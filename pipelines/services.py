@@ -37,6 +37,7 @@ from reprise.model.search import SEARCH_REVISION, IndexRow, index_revision
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
     Cancelled,
+    Clock,
     FilmRenderer,
     FunctionLoader,
     HistoryStore,
@@ -111,6 +112,8 @@ class Services:
     """Folder for work in progress, made when first asked for; each step has its own in it."""
     loop_limits: LoopLimits
     """Bounds of every agent's loop, where the agent sets none of its own."""
+    loop_clock: Clock
+    """Time in an agent's loop."""
     budget: ContextBudget
     """What of the prior outputs goes into a prompt."""
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None

@@ -28,6 +28,7 @@ def ask_agent(context: StepContext, task: AgentTask) -> tuple[AgentAnswer, "Step
         task,
         context.provider_of(task.agent),
         cancelled=context.cancelled,
+        clock=context.services.loop_clock,
         tools=tools.toolbox,
     )
     return answer, tools

@@ -37,6 +37,18 @@ Cancelled = Callable[[], bool]
 """Answers whether the run is being stopped; long work asks it at least twice a second."""
 
 
+class Clock(Protocol):
+    """The time that an agent's loop counts in and waits by."""
+
+    def monotonic(self) -> float:
+        """Return seconds since some moment in the past; they only rise."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after so many seconds."""
+        ...
+
+
 class ObjectStore(Protocol):
     """Bytes by key: relative, with forward slashes; one that climbs out is refused."""
 

@@ -15,7 +15,6 @@ from pydantic import Field, JsonValue
 from reprise.agents.answer_mending import mended
 from reprise.agents.answer_schema import answer_schema, sent_schema
 from reprise.agents.answers import ReadAnswer, problems_of, read_answer
-from reprise.agents.clock import Clock, MachineClock
 from reprise.agents.context_room import ContextRoom
 from reprise.agents.history import repaired, thinned
 from reprise.agents.loop_ends import add_usage, because, end_by_kind, end_of, usage_of
@@ -33,7 +32,7 @@ from reprise.model.agent import LoopLimits, ToolChoice
 from reprise.model.base import Value
 from reprise.model.conversation import Message, ModelReply, ModelRequest
 from reprise.model.result import LoopEnd, Usage
-from reprise.ports import Cancelled, ModelProvider
+from reprise.ports import Cancelled, Clock, ModelProvider
 from reprise.tools.access import ToolAccess
 from reprise.tools.toolbox import Toolbox
 
@@ -94,7 +93,7 @@ def run_agent(
     provider: ModelProvider,
     *,
     cancelled: Cancelled,
-    clock: Clock | None = None,
+    clock: Clock,
     tools: Toolbox | None = None,
 ) -> AgentAnswer:
     """Return an agent's answer to its task.
@@ -103,7 +102,7 @@ def run_agent(
         task: What is to be done, by whom, within which bounds.
         provider: Who answers.
         cancelled: Asked before each call and during pauses.
-        clock: Time for bounds and pauses; None takes the machine's.
+        clock: Time for bounds and pauses.
         tools: The agent's tools; None takes those of its groups, over the task's inputs alone.
 
     Raises:
@@ -114,7 +113,7 @@ def run_agent(
         Each carries in `usage` what was spent, and in `ended` why it ended.
     """
     tools = tools or Toolbox(task.agent.tool_groups, ToolAccess(task.inputs))
-    loop = _Loop(task, provider, cancelled, clock or MachineClock(), tools)
+    loop = _Loop(task, provider, cancelled, clock, tools)
     try:
         return loop.run()
     except BaseException as error:

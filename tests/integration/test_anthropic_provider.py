@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from reprise.agents.loop import AgentTask, LoopLimits, end_of, run_agent, usage_of
+from reprise.agents.loop import AgentTask, LoopLimits, end_of, usage_of
 from reprise.agents.prices import ModelPrice
 from reprise.errors import AnswerInvalid, LimitReached
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
@@ -17,6 +17,7 @@ from reprise.tools.access import ToolAccess
 from reprise.tools.toolbox import Toolbox
 from resources.anthropic_provider import AnthropicProvider
 from resources.model_call import Endpoint
+from tests.agent_loop import run_agent
 from tests.model_endpoint import Asked, EndpointServer, anthropic_message, endpoint_server
 
 KEY = "sk-ant-test-0123456789"

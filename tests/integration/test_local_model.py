@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from reprise.agents.loop import AgentTask, LoopLimits, run_agent
+from reprise.agents.loop import AgentTask, LoopLimits
 from reprise.errors import LimitReached, ProviderError
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.conversation import (
@@ -30,6 +30,7 @@ from reprise.tools.toolbox import Toolbox
 from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.tool_modes import JsonToolProvider
+from tests.agent_loop import run_agent
 from tests.child_process import start_python
 from tests.local_model import LocalModel, local_model
 

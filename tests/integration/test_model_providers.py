@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentTask
 from reprise.errors import BadInput, Cancelled, ProviderError
 from reprise.model.agent import AgentDefinition
 from reprise.model.conversation import AgentInputs, ModelRequest, PriorOutput
@@ -15,6 +15,7 @@ from resources.heuristic_provider import HeuristicProvider
 from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.scripted_provider import ScriptedProvider
+from tests.agent_loop import run_agent
 from tests.analyses import talk
 
 WORKFLOWS = Path(__file__).parents[2] / "workflows"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentTask
 from reprise.errors import Cancelled, ProviderError
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import AgentInputs, Message, ModelRequest, ProjectDocument, ToolCall
@@ -20,6 +20,7 @@ from reprise.tools.catalog import tool_schemas
 from resources.model_call import Endpoint
 from resources.openai_provider import OpenAICompatibleProvider
 from resources.tool_modes import NoToolProvider
+from tests.agent_loop import run_agent
 from tests.model_endpoint import Asked, EndpointServer, completion, endpoint_server
 
 KEY = "sk-test-0123456789"

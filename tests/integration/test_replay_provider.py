@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.definitions import Wiring
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentTask
 from reprise.errors import BadInput, ProviderError, UnknownName
 from reprise.model.agent import AgentDefinition, ToolGroup
 from reprise.model.conversation import (
@@ -27,6 +27,7 @@ from resources.openai_provider import OpenAICompatibleProvider
 from resources.replay_provider import RecordingProvider, ReplayProvider
 from resources.scripted_provider import ScriptedProvider
 from resources.settings import load_settings
+from tests.agent_loop import run_agent
 from tests.model_endpoint import EndpointServer, endpoint_server
 
 KEY = "sk-secret-0123456789"

@@ -34,6 +34,7 @@ from reprise.ports import (
 )
 from resources.breaker import BreakerEntryStore, BreakerObjectStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
+from resources.machine_clock import MachineClock
 from resources.media_kind import media_kind
 from resources.memory_functions import MemoryFunctions
 from tests.oracle.compare import (
@@ -213,6 +214,7 @@ class World:
             functions=self.functions,
             scratch=lambda: self.folder / "scratch",
             loop_limits=LoopLimits(),
+            loop_clock=MachineClock(),
             budget=ContextBudget(self.scene.budget),
         )
 

@@ -3,9 +3,9 @@
 import pytest
 
 from reprise.agents.file_summarizer import SUMMARY_CHARS_MAX, TEXT_CHARS_MAX, summary_task
-from reprise.agents.loop import run_agent
 from reprise.model.agent import LoopLimits
 from resources.heuristic_provider import HeuristicProvider
+from tests.agent_loop import run_agent
 
 
 def extract(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from reprise.agents.json_tools import json_reply, json_request
-from reprise.agents.loop import AgentTask, LoopLimits, run_agent
+from reprise.agents.loop import AgentTask, LoopLimits
 from reprise.errors import AnswerInvalid, LimitReached
 from reprise.model.agent import AgentDefinition, ToolChoice, ToolGroup
 from reprise.model.conversation import (
@@ -23,6 +23,7 @@ from reprise.model.conversation import (
 from reprise.model.result import Usage
 from resources.scripted_provider import ScriptedProvider
 from resources.tool_modes import JsonToolProvider
+from tests.agent_loop import run_agent
 
 POINT: JsonValue = {"type": "object", "properties": {"x": {"type": "integer"}}}
 TOOLS = (

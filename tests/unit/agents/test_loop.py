@@ -7,7 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from reprise import ports
-from reprise.agents.loop import AgentTask, LoopLimits, end_of, run_agent, usage_of
+from reprise.agents.loop import AgentTask, LoopLimits, end_of, usage_of
 from reprise.errors import AnswerInvalid, Cancelled, LimitReached, ProviderError
 from reprise.model.agent import AgentDefinition, ToolChoice, ToolGroup
 from reprise.model.conversation import (
@@ -21,6 +21,7 @@ from reprise.model.conversation import (
 from reprise.model.result import LoopEnd, Usage
 from resources.scripted_provider import ScriptedProvider
 from resources.tool_modes import LenientProvider
+from tests.agent_loop import run_agent
 from tests.analyses import talk
 
 SCHEMA = {

@@ -1,7 +1,7 @@
 """What the loop does with its history: repaired once, appended to, thinned, fitted."""
 
 from reprise.agents import chat_requests
-from reprise.agents.loop import AgentTask, run_agent
+from reprise.agents.loop import AgentTask
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.conversation import (
     AgentInputs,
@@ -13,6 +13,7 @@ from reprise.model.conversation import (
 )
 from reprise.model.result import Usage
 from resources.scripted_provider import ScriptedProvider, ScriptItem
+from tests.agent_loop import run_agent
 
 AGENT = AgentDefinition(
     id="reader",
