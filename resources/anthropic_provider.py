@@ -11,6 +11,7 @@ from reprise.agents.anthropic_messages import assembled, reply_of
 from reprise.agents.anthropic_requests import request_bytes
 from reprise.agents.cache_marks import NO_MARKS, CacheMarks
 from reprise.agents.prices import PriceOf
+from reprise.agents.requests_revision import REQUESTS_REVISION
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.ports import Cancelled
 from resources.model_call import Ask, Endpoint, Sdk
@@ -65,7 +66,7 @@ class AnthropicProvider:
             endpoint=self._endpoint.public_url,
             model=self._model,
             # Cache marks change the price of an answer and nothing in it.
-            revision=f"schema={self._structured_output:d}",
+            revision=f"schema={self._structured_output:d},requests={REQUESTS_REVISION}",
             reads_values=False,
         )
 

@@ -10,6 +10,7 @@ tests/integration/test_provider_transport.py, against loopback servers.
 from reprise.agents.chat_completions import assembled, reply_of
 from reprise.agents.chat_requests import request_bytes
 from reprise.agents.prices import PriceOf
+from reprise.agents.requests_revision import REQUESTS_REVISION
 from reprise.model.conversation import ModelReply, ModelRequest, ProviderIdentity
 from reprise.ports import Cancelled
 from resources.model_call import Ask, Endpoint, Sdk
@@ -57,7 +58,7 @@ class OpenAICompatibleProvider:
             kind="openai_compatible",
             endpoint=self._endpoint.public_url,
             model=self._model,
-            revision=f"schema={self._structured_output:d}",
+            revision=f"schema={self._structured_output:d},requests={REQUESTS_REVISION}",
             reads_values=False,
         )
 

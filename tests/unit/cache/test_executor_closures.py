@@ -26,12 +26,18 @@ from typing import Any
 import pytest
 
 from pipelines.steps import EXECUTORS
+from reprise.agents.json_tools import REVISION as JSON_REVISION
+from reprise.agents.requests_revision import REQUESTS_REVISION
 from reprise.cache.code_closure import CodeClosure, code_closure
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.model.search import SEARCH_REVISION, index_revision
 from reprise.model.workflow import StepType
 from reprise.ports import ModuleSource
 from reprise.tools.catalog import TOOLS as ALL_TOOLS
+from resources.anthropic_provider import AnthropicProvider
+from resources.model_call import Endpoint
+from resources.openai_provider import OpenAICompatibleProvider
+from resources.tool_modes import JsonToolProvider
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "executor_closures.json"
@@ -54,6 +60,20 @@ ROOTS: Mapping[str, tuple[str, ...]] = {
     "agent": ("pipelines.steps.agent:AgentExecutor",),
     "heuristic": ("resources.heuristic_provider:HeuristicProvider",),
     "tools": ("reprise.tools.toolbox:Toolbox",),
+    "requests": (
+        "reprise.agents.requests_revision:REQUESTS_REVISION",
+        "reprise.agents.chat_requests:request_bytes",
+        "reprise.agents.chat_completions:reply_of",
+        "reprise.agents.chat_completions:assembled",
+        "reprise.agents.anthropic_requests:request_bytes",
+        "reprise.agents.anthropic_messages:reply_of",
+        "reprise.agents.anthropic_messages:assembled",
+    ),
+    "json_tools": (
+        "reprise.agents.json_tools:REVISION",
+        "reprise.agents.json_tools:json_request",
+        "reprise.agents.json_tools:json_reply",
+    ),
     # What a search answers from an index, not how its file is kept; what is in the index is in
     # keys by its digests.
     "search": (
@@ -213,10 +233,35 @@ def test_every_executor_with_a_revision_is_guarded() -> None:
             },
         ),
         ("tools", {"reprise.tools.project_read:read_project_file"}),
+        (
+            "requests",
+            {
+                "reprise.agents.requests_revision:REQUESTS_REVISION",
+                "reprise.agents.anthropic_schema:native_schema",
+                "reprise.agents.chat_requests:_form",
+            },
+        ),
+        (
+            "json_tools",
+            {"reprise.agents.json_tools:REVISION", "reprise.agents.answers:whole_value"},
+        ),
     ],
 )
 def test_closures_reach_what_makes_the_answer(name: str, parts: set[str]) -> None:
     assert parts <= set(closure_of(name).parts)
+
+
+@pytest.mark.parametrize("provider", [OpenAICompatibleProvider, AnthropicProvider])
+def test_the_revisions_of_requests_are_in_the_identity_of_who_sends_them(
+    provider: type[OpenAICompatibleProvider | AnthropicProvider],
+) -> None:
+    endpoint = Endpoint(provider_id="p", base_url="http://127.0.0.1:9/v1", timeout_seconds=1)
+    asked = JsonToolProvider(provider(endpoint, model="m"))
+    assert asked.identity().revision.split(",") == [
+        "schema=1",
+        f"requests={REQUESTS_REVISION}",
+        f"tools=json:{JSON_REVISION}",
+    ]
 
 
 BEFORE = {"A": {"revision": {"r": "1"}, "closure_digest": "x", "modules": {"m": "1", "n": "1"}}}
