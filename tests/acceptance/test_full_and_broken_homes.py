@@ -111,6 +111,24 @@ def test_a_file_that_finds_no_room_leaves_nothing_half_written(user: User, foota
     assert {file["name"] for file in files} == {"brief.md", "tone.mp4"}
 
 
+def test_a_run_that_finds_no_room_is_one_clear_error_and_with_room_it_works(
+    user: User, footage: Path
+) -> None:
+    """Where nothing may be mounted too: the databases and the film cannot grow."""
+    user.add("p", footage)
+    assert user.call("run", "look", "p").code == 0
+
+    done = user.call("run", "cut", "p", "--cache", "refresh", "--json", **{FILE_BYTES_MAX: "20000"})
+
+    assert done.code == 1, done
+    assert "Traceback" not in done.err
+    words = ("full", "space", "room", "larger than the system allows")
+    assert any(word in done.error for word in words), done.error
+    assert user.leftovers() == []
+    again = user.call("run", "cut", "p")
+    assert again.code == 0, again.err
+
+
 def test_a_read_only_home_is_one_clear_error(mounted: MountedHome, footage: Path) -> None:
     user = mounted.user
     user.add("p", footage)
