@@ -15,7 +15,7 @@ import dagster as dg
 from pipelines.cancellation import cancellation
 from pipelines.indexing import Indexed, IndexedOutcome, ProjectIndexing
 from pipelines.partitions import PROJECTS
-from pipelines.project_files import DOCUMENT_BYTES_MAX
+from reprise.context.document_text import why_unread
 from reprise.errors import RepriseError, StoreError, UnknownName
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.ports import ProjectIndex, ProjectRegistry
@@ -128,7 +128,7 @@ def _lost(index: ProjectIndex, project_id: str, files: Sequence[ProjectFile]) ->
         file
         for file in files
         if file.media_kind is MediaKind.DOCUMENT
-        and file.size_bytes <= DOCUMENT_BYTES_MAX
+        and why_unread(file) is None
         and file.indexing_status is FileStatus.DONE
         and held.get(file.name) != file.content_digest
     ]

@@ -15,10 +15,11 @@ from enum import StrEnum
 
 from pydantic import ValidationError
 
-from pipelines.project_files import ProjectFiles, Unreadable, has_unread_text, why_no_text
+from pipelines.project_files import ProjectFiles, why_no_text
 from reprise.agents.file_summarizer import summary_task
 from reprise.agents.loop import run_agent, usage_of
 from reprise.context.bodies import Bodies
+from reprise.context.document_text import why_unread
 from reprise.errors import Cancelled, RepriseError, StoreError
 from reprise.model.agent import LoopLimits
 from reprise.model.base import Value
@@ -89,6 +90,8 @@ class ProjectIndexing:
     ) -> list[IndexedOutcome]:
         """Index what is not indexed; return what became of each file that was looked at.
 
+        A file that nothing here reads is looked at once: it fails until it is another.
+
         Args:
             project: The project.
             report: Called after each file.
@@ -111,7 +114,7 @@ class ProjectIndexing:
             fresh = row is not None and row.content_digest == file.content_digest
             if _is_footage(file) and not footage:
                 continue
-            if not again and _is_done(file) and (fresh or not _has_text(file)):
+            if not again and _is_settled(file, fresh):
                 continue
             if cancelled():
                 message = f"indexing of project {project.name!r} was stopped"
@@ -129,15 +132,10 @@ class ProjectIndexing:
         cancelled: IsCancelled,
     ) -> IndexedOutcome:
         registry = self.files.registry
+        if not _has_text(file) or why_unread(file) is not None:
+            return self._leave(file)
         try:
             found = self._text_of(file, heard)
-        except Unreadable as error:
-            status = FileStatus.FAILED if has_unread_text(file) else FileStatus.DONE
-            registry.set_status(file, indexing=status, summary=status)
-            failed = status is FileStatus.FAILED
-            return IndexedOutcome(
-                name=file.name, indexed=Indexed.FAILED if failed else Indexed.DONE, note=str(error)
-            )
         except StoreError as error:
             registry.set_status(file, indexing=FileStatus.FAILED)
             return IndexedOutcome(name=file.name, indexed=Indexed.FAILED, note=str(error))
@@ -149,6 +147,16 @@ class ProjectIndexing:
             registry.set_status(file, summary=FileStatus.DONE)
             return IndexedOutcome(name=file.name, indexed=Indexed.DONE, note=found.note)
         return self._summarise(file, found, cancelled)
+
+    def _leave(self, file: ProjectFile) -> IndexedOutcome:
+        """Return why a file has nothing to index, and what it had under this name goes."""
+        failed = why_unread(file) is not None
+        status = FileStatus.FAILED if failed else FileStatus.DONE
+        if not self.files.registry.set_status(file, indexing=status, summary=status):
+            return _moved(file)
+        self.files.index.remove(file.project_id, file.name)
+        indexed = Indexed.FAILED if failed else Indexed.DONE
+        return IndexedOutcome(name=file.name, indexed=indexed, note=why_no_text(file))
 
     def _text_of(self, file: ProjectFile, heard: Mapping[str, HeardSource]) -> IndexedFile | None:
         """Return what the index knows of a file now; None when it waits for an analysis."""
@@ -237,6 +245,13 @@ def _moved(file: ProjectFile, usage: Usage = Usage()) -> IndexedOutcome:  # noqa
 
 def _is_done(file: ProjectFile) -> bool:
     return file.indexing_status is FileStatus.DONE and file.summary_status is FileStatus.DONE
+
+
+def _is_settled(file: ProjectFile, fresh: bool) -> bool:
+    """Answer whether a file stays as it is, given whether the index has it as it is now."""
+    if why_unread(file) is not None:
+        return FileStatus.FAILED is file.indexing_status is file.summary_status
+    return _is_done(file) and (fresh or not _has_text(file))
 
 
 def _is_footage(file: ProjectFile) -> bool:

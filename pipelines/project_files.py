@@ -17,6 +17,7 @@ from reprise.context.document_text import (
     document_passages,
     document_text,
     transcript_passages,
+    why_unread,
 )
 from reprise.errors import BadInput
 from reprise.model.heard import HeardAnalysis, HeardSource
@@ -24,12 +25,7 @@ from reprise.model.project import FileStatus, MediaKind, ProjectFile
 from reprise.model.search import IndexedFile
 from reprise.ports import ObjectStore, ProjectIndex, ProjectRegistry
 
-DOCUMENT_BYTES_MAX = 16 * 2**20
-"""Larger documents are neither indexed nor read by tools."""
-
 _TEXT_TYPES = {".md": "text/markdown", ".csv": "text/csv", ".vtt": "text/vtt"}
-_NO_READER = ("application/pdf", "application/msword", "application/vnd.", "application/rtf")
-"""Beginnings of the media types that hold text which nothing here reads."""
 
 
 class Unreadable(BadInput):
@@ -114,7 +110,7 @@ class ProjectFiles:
         known = self.index.file(file.project_id, file.name)
         if known is not None and known.content_digest == file.content_digest:
             self.index.remove(file.project_id, file.name)
-        if row is not None and row.media_kind is MediaKind.DOCUMENT:
+        if row is not None and row.media_kind is MediaKind.DOCUMENT and why_unread(row) is None:
             self.index_document(row)
         return False
 
@@ -181,12 +177,8 @@ class ProjectFiles:
             self.objects.put_bytes(key, data, media_type=media_type)
 
     def _data(self, file: ProjectFile) -> bytes:
-        if file.media_kind is not MediaKind.DOCUMENT:
+        if file.media_kind is not MediaKind.DOCUMENT or why_unread(file) is not None:
             raise Unreadable(why_no_text(file))
-        if file.size_bytes > DOCUMENT_BYTES_MAX:
-            limit = DOCUMENT_BYTES_MAX // 2**20
-            message = f"it is larger than {limit} MiB; add it in parts"
-            raise Unreadable(message)
         return self.objects.get_bytes(file.storage_key)
 
 
@@ -209,14 +201,7 @@ def why_no_text(file: ProjectFile) -> str:
     """Return why a file has no text that could be indexed, for people and models."""
     if file.media_kind in (MediaKind.VIDEO, MediaKind.AUDIO):
         return "what is said in it is known once a VideoAnalyze step has analysed it"
-    if file.media_type.startswith(_NO_READER):
-        return f"nothing here reads {file.media_type}; add its text as .md or .txt"
-    return "it holds no text"
-
-
-def has_unread_text(file: ProjectFile) -> bool:
-    """Answer whether a file is a document of a kind that nothing here reads."""
-    return file.media_kind is MediaKind.OTHER and file.media_type.startswith(_NO_READER)
+    return why_unread(file) or "it holds no text"
 
 
 def file_id(project_id: str, name: str) -> str:

@@ -15,8 +15,10 @@ from pipelines.definitions import Wiring
 from pipelines.indexing import Indexed, IndexedOutcome
 from pipelines.ingest import Change, Ingest
 from pipelines.partitions import sync_partitions
+from reprise.context.document_text import why_unread
 from reprise.errors import StoreError
 from reprise.model.cache import EntryFilter
+from reprise.model.project import FileStatus, ProjectFile
 from resources.settings import load_settings
 
 
@@ -42,8 +44,10 @@ def main(arguments: argparse.Namespace) -> int:
 def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
     user = wiring.behalf.command_line_user()
     ingest = replace(ingest, owner_id=None if user is None else user.id)
+    named: set[str] = set()
 
     def report(name: str, change: Change) -> None:
+        named.add(name)
         print(f"{change.value}  {printable(name)}", flush=True)
 
     project = ingest.add(arguments.name, [Path(path) for path in arguments.paths], report)
@@ -57,6 +61,8 @@ def _add(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
         except StoreError as error:
             print(f"warning: the files are there, and not indexed: {error}", file=sys.stderr)
         else:
+            looked_at = {outcome.name for outcome in outcomes}
+            _tell_unread([file for file in files if file.name in named - looked_at])
             _tell_usage(outcomes)
     return 0
 
@@ -70,6 +76,11 @@ def _index(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int
         for kind in Indexed
         if (count := sum(outcome.indexed is kind for outcome in outcomes))
     ]
+    looked_at = {outcome.name for outcome in outcomes}
+    rest = [file for file in wiring.projects.files(project.id) if file.name not in looked_at]
+    failed = sum(file.indexing_status is FileStatus.FAILED for file in rest)
+    if failed:
+        counts.append(f"{failed} failed before (`reprise project show {project.name}` says why)")
     print(f"project {project.name}: {', '.join(counts) or 'everything is indexed'}")
     return 0
 
@@ -82,6 +93,13 @@ def _tell(outcome: IndexedOutcome) -> None:
 def _tell_failed(outcome: IndexedOutcome) -> None:
     if outcome.indexed is Indexed.FAILED:
         print(f"not indexed  {printable(outcome.name)}: {printable(outcome.note)}", flush=True)
+
+
+def _tell_unread(files: Sequence[ProjectFile]) -> None:
+    for file in files:
+        why = why_unread(file)
+        if why is not None:
+            print(f"not indexed  {printable(file.name)}: {printable(why)}", flush=True)
 
 
 def _tell_usage(outcomes: Sequence[IndexedOutcome]) -> None:
@@ -129,6 +147,7 @@ def _show(wiring: Wiring, ingest: Ingest, arguments: argparse.Namespace) -> int:
         for file in files
     ]
     print(table(cells, ["file", "kind", "size", "added (UTC)", "indexed", "sha256"]))
+    _tell_unread(files)
     return 0
 
 

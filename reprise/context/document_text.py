@@ -11,7 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from reprise.model.heard import HeardTranscript
+from reprise.model.project import MediaKind, ProjectFile
 from reprise.model.search import Passage
+
+DOCUMENT_BYTES_MAX = 16 * 2**20
+"""Larger documents are neither indexed nor read by tools."""
 
 PASSAGE_CHARS_MAX = 1_000
 """A passage ends before it is longer than this; a longer line is several passages."""
@@ -22,11 +26,26 @@ PASSAGES_MAX = 20_000
 CUE_ENDINGS = (".srt", ".vtt")
 """Documents whose lines have times."""
 
+_NO_READER = ("application/pdf", "application/msword", "application/vnd.", "application/rtf")
+"""Beginnings of the media types that hold text which nothing here reads."""
+
 _TIMING = re.compile(
     r"^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})\s*-->"
     r"\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 )
 _TAG = re.compile(r"<[^<>]{0,200}>|\{\\[^{}]{0,200}\}")
+
+
+def why_unread(file: ProjectFile) -> str | None:
+    """Return why nothing here reads the text that a file holds, for people and models.
+
+    None for a document that is read, and for what holds no text: footage, pictures, other data.
+    """
+    if file.media_kind is MediaKind.DOCUMENT and file.size_bytes > DOCUMENT_BYTES_MAX:
+        return f"it is larger than {DOCUMENT_BYTES_MAX // 2**20} MiB; add it in parts"
+    if file.media_kind is MediaKind.OTHER and file.media_type.startswith(_NO_READER):
+        return f"nothing here reads {file.media_type}; add its text as .md or .txt"
+    return None
 
 
 def document_text(data: bytes) -> str:

@@ -9,6 +9,7 @@ Source: specification A2, C2, C23.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from reprise.context.document_text import why_unread
 from reprise.errors import BadInput
 from reprise.model.conversation import AgentInputs, PriorOutput
 from reprise.model.project import MediaKind, ProjectFile
@@ -56,7 +57,11 @@ class ToolAccess:
         """Return the names of the documents that can be read."""
         if self.project is None:
             return [document.name for document in self.inputs.documents]
-        return [file.name for file in self.files() if file.media_kind is MediaKind.DOCUMENT]
+        return [
+            file.name
+            for file in self.files()
+            if file.media_kind is MediaKind.DOCUMENT and why_unread(file) is None
+        ]
 
     def text(self, name: str) -> str | None:
         """Return a document's text; None when there is no document of this name.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from reprise.context.document_text import CUE_ENDINGS
+from reprise.context.document_text import CUE_ENDINGS, why_unread
 from reprise.errors import BadInput
 from reprise.model.conversation import ToolSchema
 from reprise.model.model_errors import did_you_mean
@@ -54,7 +54,8 @@ LIST_FILES = ToolSchema(
     description=(
         "List the project's files with kind, size and, where there is one, a summary. Documents "
         "(`readable`) can be read with read_project_file, what is said in footage "
-        "(`has_transcript`) with read_project_transcript."
+        "(`has_transcript`) with read_project_transcript. `not_indexed` says why a text can be "
+        "neither read nor searched."
     ),
     parameters={
         "type": "object",
@@ -177,6 +178,9 @@ def list_project_files(
             "size_bytes": file.size_bytes,
             "readable": file.name in readable,
         }
+        why = why_unread(file)
+        if why is not None:
+            shown["not_indexed"] = why
         row = rows.get(file.name)
         if row is not None and row.content_digest == file.content_digest:
             if file.media_kind in _SPEECH and row.passage_count:
@@ -288,9 +292,9 @@ def read_project_transcript(
 
 
 TOOLS = (
-    Tool(LIST_FILES, "2", list_project_files),
-    Tool(SEARCH_FILES, "2", search_project_files),
-    Tool(READ_FILE, "3", read_project_file),
+    Tool(LIST_FILES, "3", list_project_files),
+    Tool(SEARCH_FILES, "3", search_project_files),
+    Tool(READ_FILE, "4", read_project_file),
     Tool(READ_TRANSCRIPT, "2", read_project_transcript),
 )
 """The group's tools."""
@@ -298,7 +302,11 @@ TOOLS = (
 
 def _unsearched(access: ToolAccess, project: ProjectDoor) -> list[str]:
     """Return the files with text that a search does not look into as they are now."""
-    textual = [file for file in access.files() if file.media_kind in _TEXTUAL]
+    textual = [
+        file
+        for file in access.files()
+        if file.media_kind in _TEXTUAL or why_unread(file) is not None
+    ]
     if not project.searches_rows:
         return [file.name for file in textual if file.indexing_status is not FileStatus.DONE]
     held = {row.name: row.content_digest for row in project.rows}
@@ -348,6 +356,9 @@ def _why_unreadable(name: str, access: ToolAccess) -> str:
             f"{name!r} is {file.media_kind.value}; read_project_transcript reads what is said in "
             "it, the footage analysis tells its shots"
         )
+    why = why_unread(file)
+    if why is not None:
+        return f"{name!r} cannot be read: {why}; go on without it"
     return f"{name!r} ({file.media_kind.value}) holds no text that can be read; go on without it"
 
 

@@ -82,6 +82,29 @@ def test_a_project_takes_files_and_folders_and_sees_what_changed(
     ]
 
 
+def test_a_file_that_cannot_be_indexed_is_named_with_the_reason(user: User, tmp_path: Path) -> None:
+    (tmp_path / "huge.txt").write_bytes(b"word\n" * 3_400_000)
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7")
+    paths = [tmp_path / "huge.txt", tmp_path / "paper.pdf"]
+
+    first = user.call("project", "add", "p", *paths)
+    again = user.call("project", "add", "p", *paths)
+    indexed = user.call("project", "index", "p")
+    forced = user.call("project", "index", "p", "--again")
+    shown = user.call("project", "show", "p")
+
+    reasons = (
+        "not indexed  huge.txt: it is larger than 16 MiB; add it in parts\n"
+        "not indexed  paper.pdf: nothing here reads application/pdf; add its text as .md or .txt\n"
+    )
+    assert first.out == f"added  huge.txt\nadded  paper.pdf\nproject p: 2 files\n{reasons}"
+    assert again.out == first.out.replace("added", "unchanged")
+    assert indexed.out == "project p: 2 failed before (`reprise project show p` says why)\n"
+    assert forced.out == (reasons.replace("not indexed", "failed") + "project p: 2 failed\n")
+    assert shown.out.count("failed") == 2
+    assert shown.out.endswith(reasons)
+
+
 def test_files_may_have_any_name(user: User, tmp_path: Path) -> None:
     names = ["a b.md", 'it\'s "it".md', "fête 🎬.md", "two\nlines.md", "-dash.md"]
     folder = tmp_path / "odd"

@@ -86,6 +86,42 @@ def test_each_file_is_indexed_waits_or_says_why_not(project: Engine) -> None:
     }
 
 
+TOO_LARGE = "it is larger than 16 MiB; add it in parts"
+
+
+def test_a_document_over_the_limit_fails_and_is_taken_up_again_once_it_changed(
+    project: Engine,
+) -> None:
+    add(project, "notes.txt", b"About moths.")
+    index(project)
+    add(project, "notes.txt", b"moths\n" * 2_800_000)
+    outcome = index(project)["notes.txt"]
+    assert (outcome.indexed, outcome.note) == (Indexed.FAILED, TOO_LARGE)
+    assert statuses(project)["notes.txt"] == (FAILED, FAILED)
+    assert project.wiring.index.file("p", "notes.txt") is None
+    assert set(index(project)) == {"talk.mp4"}
+    assert index(project, again=True)["notes.txt"].note == TOO_LARGE
+    add(project, "notes.txt", b"Few moths.")
+    assert index(project)["notes.txt"].indexed is Indexed.DONE
+    assert statuses(project)["notes.txt"] == (DONE, DONE)
+
+
+def test_a_document_of_a_kind_that_nothing_reads_is_taken_up_once(project: Engine) -> None:
+    add(project, "brief.docx", b"PK\3\4\24\0\0\0\10\0word/document.xml")
+    assert index(project)["brief.docx"].indexed is Indexed.FAILED
+    assert set(index(project)) == {"talk.mp4"}
+    assert set(index(project, again=True)) == set(statuses(project))
+
+
+def test_a_summary_never_outlives_a_file_that_grew_over_the_limit(engine: Engine) -> None:
+    add(engine, "brief.md", TEXT.encode())
+    grown = Meanwhile(lambda: add(engine, "brief.md", b"moths\n" * 2_800_000))
+    engine.wiring.use_provider("rule", grown)
+    assert index(engine)["brief.md"].indexed is Indexed.WAITS
+    assert index(engine)["brief.md"].note == TOO_LARGE
+    assert engine.wiring.index.rows("p") == []
+
+
 def test_the_heuristic_summary_is_an_extract(project: Engine) -> None:
     index(project)
     assert summary(project, "brief.md") == (

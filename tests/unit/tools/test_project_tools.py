@@ -138,6 +138,36 @@ def test_a_cut_search_says_so_and_what_was_not_searched() -> None:
     )
 
 
+def test_a_text_that_nothing_here_reads_says_so_in_each_tool() -> None:
+    desk = Desk()
+    others = [
+        ("huge.txt", MediaKind.DOCUMENT, "text/plain", 16 * 2**20 + 1),
+        ("paper.pdf", MediaKind.OTHER, "application/pdf", 9),
+        ("data.bin", MediaKind.OTHER, "application/octet-stream", 9),
+    ]
+    for name, kind, media_type, size in others:
+        update = {"name": name, "media_kind": kind, "media_type": media_type, "size_bytes": size}
+        desk.files.registry.put_file(desk.film.model_copy(update={**update, "id": name}))
+    listed = {row["name"]: row for row in desk.run("list_project_files")["files"]}
+    told = {name: (row["readable"], row.get("not_indexed")) for name, row in listed.items()}
+    too_large = "it is larger than 16 MiB; add it in parts"
+    no_reader = "nothing here reads application/pdf; add its text as .md or .txt"
+    assert told == {
+        "data.bin": (False, None),
+        "huge.txt": (False, too_large),
+        "paper.pdf": (False, no_reader),
+        "talk.mp4": (False, None),
+    }
+    assert desk.run("search_project_files", query="x")["note"] == (
+        "not searched, since not indexed: huge.txt, paper.pdf, talk.mp4"
+    )
+    assert [desk.run("read_project_file", name=name)["error"] for name, *_ in others] == [
+        f"'huge.txt' cannot be read: {too_large}",
+        f"'paper.pdf' cannot be read: {no_reader}; go on without it",
+        "'data.bin' (other) holds no text that can be read; go on without it",
+    ]
+
+
 def test_hits_of_replaced_and_removed_files_are_left_out() -> None:
     desk = Desk(brief="About moths.", other="Moths too.", third="And moths.")
     known = desk.files.index.file("p", "brief.md")
