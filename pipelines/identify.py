@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from pipelines.prepare import PreparedStep, step_agents
-from pipelines.services import StepContext, StepExecutor
+from pipelines.services import Services, StepContext, StepExecutor
 from pipelines.step_run import StepRun
 from pipelines.steps import EXECUTORS
 from reprise.cache.explain import explained_digests
@@ -21,7 +21,7 @@ from reprise.cache.lookup import StepIdentity
 from reprise.cache.policy import cache_verdict
 from reprise.canonical import NotCanonical
 from reprise.context.step_input import sees_request, shown_orders
-from reprise.errors import UnknownName
+from reprise.errors import StoreError, UnknownName
 from reprise.model.cache import Lookup
 from reprise.model.result import CacheReason
 
@@ -66,6 +66,16 @@ def identify_step(run: StepRun, prepared: PreparedStep) -> IdentifiedStep:
         refusal = Lookup(reason=CacheReason.NOT_HASHABLE, detail=str(error))
         return IdentifiedStep(executor, refusal=refusal)
     return IdentifiedStep(executor, identity, facts, fields)
+
+
+def last_key(run: StepRun, services: Services) -> str | None:
+    """Return the key of a step's latest result on the project, whichever workflow's run made it."""
+    try:
+        last = services.history.of_step(run.workflow.id, run.project_id, run.step.name, run_id=None)
+    except StoreError as error:
+        logger.warning("step cache: %s: its latest result cannot be told: %s", run.where, error)
+        return None
+    return None if last is None else last.cache_key
 
 
 def step_executor(run: StepRun) -> StepExecutor:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from pipelines.edges import step_reads
-from pipelines.identify import identify_step
+from pipelines.identify import identify_step, last_key
 from pipelines.prepare import prepare_step, step_agents
 from pipelines.request import choose_request
 from pipelines.services import Services
@@ -180,7 +180,9 @@ def _forecast(run: StepRun, services: Services, state: _State) -> tuple[Forecast
     twin = state.asked.get(key)
     if run.cache_mode in (RunCacheMode.USE, RunCacheMode.READONLY) and twin is not None:
         return _until(run, [twin])
-    looked = _told(run) or services.cache.lookup(identified.identity, read_only=True)
+    looked = _told(run) or services.cache.lookup(
+        identified.identity, read_only=True, last_key=lambda: last_key(run, services)
+    )
     if looked.is_hit:
         return Forecast.HIT, looked
     if run.cache_mode in (RunCacheMode.USE, RunCacheMode.REFRESH):

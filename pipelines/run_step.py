@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipelines.identify import identify_step
+from pipelines.identify import identify_step, last_key
 from pipelines.prepare import PreparedStep, prepare_step
 from pipelines.services import Services
 from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
@@ -185,7 +185,11 @@ class _Attempt:
                 return Lookup(reason=CacheReason.REFRESH, detail=detail)
             case RunCacheMode.USE | RunCacheMode.READONLY:
                 read_only = self._run.cache_mode is RunCacheMode.READONLY
-                return self._services.cache.lookup(identity, read_only=read_only)
+                return self._services.cache.lookup(
+                    identity,
+                    read_only=read_only,
+                    last_key=lambda: last_key(self._run, self._services),
+                )
 
     @property
     def _may_write(self) -> bool:

@@ -149,6 +149,10 @@ class EntryStore(Protocol):
         """Return a step's newest entry, valid or not, to explain a miss by."""
         ...
 
+    def of_key(self, project_id: str, cache_key: str) -> CacheEntry | None:
+        """Return the entry of a key, valid or not, to explain a miss by; that is no use of it."""
+        ...
+
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove up to so many entries that expired or are over their project's caps.
 

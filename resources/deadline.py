@@ -110,7 +110,7 @@ class DeadlineEntryStore(GuardedEntryStore):
 
     Args:
         inner: The store.
-        lookup_seconds: Deadline of `get`, `tombstone` and `nearest`.
+        lookup_seconds: Deadline of `get`, `tombstone`, `nearest` and `of_key`.
         store_seconds: Deadline of `put`, `delete`, `sweep` and `flush`.
     """
 

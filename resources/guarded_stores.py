@@ -37,7 +37,7 @@ class GuardedEntryStore:
 
     Args:
         inner: The store.
-        lookup: Guards `get`, `tombstone` and `nearest`.
+        lookup: Guards `get`, `tombstone`, `nearest` and `of_key`.
         store: Guards `put`, `delete`, `sweep` and `flush`.
     """
 
@@ -75,6 +75,10 @@ class GuardedEntryStore:
     def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
         """Return the newest entry of a step; see `EntryStore`."""
         return self._lookup(lambda: self._inner.nearest(project_id, workflow_id, step_label))
+
+    def of_key(self, project_id: str, cache_key: str) -> CacheEntry | None:
+        """Return the entry of a key; see `EntryStore`."""
+        return self._lookup(lambda: self._inner.of_key(project_id, cache_key))
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove expired entries and those over the caps; see `EntryStore`."""

@@ -159,8 +159,13 @@ class MemoryEntryStore:
         if not found:
             return None
         newest = max(found, key=lambda entry: entry.created_at)
-        bare = {"payload": "", "payload_key": None, "payload_bytes": None}
-        return newest.model_copy(update=bare, deep=True)
+        return _bare(newest)
+
+    def of_key(self, project_id: str, cache_key: str) -> CacheEntry | None:
+        """Return the entry of a key, without its payload; see `EntryStore`."""
+        with self._lock:
+            kept = self._kept.get((project_id, cache_key))
+        return None if kept is None else _bare(kept.entry)
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove entries that expired or are over the caps, and tombstones older than 30 days."""
@@ -249,3 +254,8 @@ class MemoryEntryStore:
         self._graves.move_to_end(key)
         while len(self._graves) > self._capacity * TOMBSTONES_PER_ENTRY_MAX:
             self._graves.popitem(last=False)
+
+
+def _bare(entry: CacheEntry) -> CacheEntry:
+    bare = {"payload": "", "payload_key": None, "payload_bytes": None}
+    return entry.model_copy(update=bare, deep=True)

@@ -54,6 +54,7 @@ _NEAREST = f"""
     WHERE project_id = ? AND workflow_id = ? AND step_label = ?
     ORDER BY created_at DESC, id DESC LIMIT 1
 """
+_OF_KEY = f"SELECT {_BARE_COLUMNS} FROM entry WHERE {_ONE}"
 _GONE = "RETURNING project_id, cache_key, payload_key"
 _BURY = """
     INSERT INTO tombstone (project_id, cache_key, payload_key, reason, gone_at) VALUES {marks}
@@ -158,6 +159,11 @@ class SqlEntryStore:
     def nearest(self, project_id: str, workflow_id: str, step_label: str) -> CacheEntry | None:
         """Return the newest entry of a step, without its payload; see `EntryStore`."""
         rows = self._database.rows(_NEAREST, (project_id, workflow_id, step_label))
+        return entry_of(rows[0]) if rows else None
+
+    def of_key(self, project_id: str, cache_key: str) -> CacheEntry | None:
+        """Return the entry of a key, without its payload; see `EntryStore`."""
+        rows = self._database.rows(_OF_KEY, (project_id, cache_key))
         return entry_of(rows[0]) if rows else None
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:

@@ -35,6 +35,7 @@ from resources.entry_listing import is_same, means, stats_of, summary_of, victim
 TOMBSTONE_DAYS = 30
 ENTRY_PREFIX = "reprise/entry/"
 STEP_PREFIX = "reprise/step/"
+_BARE = {"payload": "", "payload_key": None, "payload_bytes": None}
 USES_MAX = 1000
 """Uses of so many entries are written down without being asked."""
 
@@ -116,8 +117,7 @@ class UserEntryStore:
         step = _step_key(entry.project_id, entry.workflow_id, entry.step_label)
         newest = self._read(step)
         if newest is None or newest.entry is None or newest.entry.created_at <= entry.created_at:
-            bare = {"payload": "", "payload_key": None, "payload_bytes": None}
-            self._write(step, _Record(entry=entry.model_copy(update=bare)))
+            self._write(step, _Record(entry=entry.model_copy(update=_BARE)))
         return True
 
     def delete(
@@ -153,6 +153,14 @@ class UserEntryStore:
         """
         record = self._read(_step_key(project_id, workflow_id, step_label))
         return None if record is None else record.entry
+
+    def of_key(self, project_id: str, cache_key: str) -> CacheEntry | None:
+        """Return the entry of a key, without its payload; see `EntryStore`."""
+        record = self._read(_entry_key(project_id, cache_key))
+        entry = None if record is None else record.entry
+        if entry is None or (entry.project_id, entry.cache_key) != (project_id, cache_key):
+            return None
+        return entry.model_copy(update=_BARE)
 
     def sweep(self, *, now: datetime, rows_max: int = 200) -> int:
         """Remove what expired or is over the caps, where the object lists its keys."""

@@ -114,7 +114,7 @@ class Faults:
                 return work()
             case Fault.LOSES:
                 return None
-            case Fault.MIXES_UP if self._other is not None and name in ("get", "nearest"):
+            case Fault.MIXES_UP if self._other is not None and name in ("get", "nearest", "of_key"):
                 return self._other
             case _:
                 return self._damaged(work())

@@ -14,7 +14,7 @@ from resources.settings import load_settings
 
 MEANINGS: Mapping[CacheReason, str] = {
     CacheReason.HIT: "an earlier result was taken",
-    CacheReason.FIRST_TIME: "this step has not run before on this project",
+    CacheReason.FIRST_TIME: "no earlier result of this step is kept for this project",
     CacheReason.FIELD_CHANGED: "something that its answer depends on changed",
     CacheReason.EXPIRED: "its earlier result was too old",
     CacheReason.EVICTED: "its earlier result had to make room for newer ones",

@@ -81,6 +81,9 @@ def explain_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[
     parts: dict[str, list[str]] = {}
     for name in changed:
         field, _, part = name.partition(PART)
+        if part and field in now and field not in changed:
+            # Only its name differs, as it may in another workflow.
+            continue
         parts.setdefault(field, [])
         if part:
             parts[field].append(_part(part, name in before, name in now))

@@ -88,17 +88,25 @@ class StepCache:
         """False when the cache is switched off."""
         return self._settings.enabled
 
-    def lookup(self, step: StepIdentity, *, read_only: bool = False) -> Lookup:
+    def lookup(
+        self,
+        step: StepIdentity,
+        *,
+        read_only: bool = False,
+        last_key: Callable[[], str | None] = lambda: None,
+    ) -> Lookup:
         """Return the earlier result of this key, or why there is none; a fault means none.
 
         Args:
             step: Who asks.
             read_only: Leave an entry that cannot be used where it is.
+            last_key: Answers the key of the step's latest result. Where the step has no entry of
+                its own, as when another workflow's answered, a miss is compared with that key's.
         """
         if not self._settings.enabled:
             return Lookup(reason=CacheReason.STORE_OFF, detail="the step cache is switched off")
         try:
-            return self._lookup(step, read_only)
+            return self._lookup(step, read_only, last_key)
         except Exception as error:  # noqa: BLE001 - The cache never fails a run (specification C7).
             logger.warning("step cache: lookup of %s failed: %s", step.cache_key[:12], error)
             return Lookup(reason=CacheReason.STORE_OFF, detail=f"the store failed: {error}")
@@ -116,11 +124,13 @@ class StepCache:
             logger.warning("step cache: store of %s failed: %s", step.cache_key[:12], error)
             return CacheReason.STORE_OFF
 
-    def _lookup(self, step: StepIdentity, read_only: bool) -> Lookup:
+    def _lookup(
+        self, step: StepIdentity, read_only: bool, last_key: Callable[[], str | None]
+    ) -> Lookup:
         now = self._clock()
         entry = self._entries.get(step.project_id, step.cache_key, now=now)
         if entry is None:
-            return self._explain_miss(step)
+            return self._explain_miss(step, last_key)
         is_own = (entry.project_id, entry.cache_key) == (step.project_id, step.cache_key)
         if not is_own or sha256_hex(entry.payload) != entry.payload_digest:
             refusal = Lookup(
@@ -171,21 +181,30 @@ class StepCache:
         )
         return refusal
 
-    def _explain_miss(self, step: StepIdentity) -> Lookup:
+    def _explain_miss(self, step: StepIdentity, last_key: Callable[[], str | None]) -> Lookup:
         gone = self._entries.tombstone(step.project_id, step.cache_key)
         if gone is not None:
             return Lookup(reason=gone, detail=f"an entry of these inputs was there: {gone.value}")
         near = self._entries.nearest(step.project_id, step.workflow_id, step.step_label)
         if near is None:
-            return Lookup(reason=CacheReason.FIRST_TIME, detail="this step has not run before")
+            last = last_key()
+            if last is None:
+                return Lookup(reason=CacheReason.FIRST_TIME, detail="this step has not run before")
+            near = self._entries.of_key(step.project_id, last)
+        if near is None:
+            detail = "nothing is kept of this step's earlier runs"
+            return Lookup(reason=CacheReason.FIRST_TIME, detail=detail)
         if near.cache_key == step.cache_key:
             return Lookup(reason=CacheReason.EXPIRED, detail="its entry has expired")
         if near.schema_version != SCHEMA_VERSION:
             return Lookup(reason=CacheReason.SCHEMA_CHANGED, detail="the key's encoding changed")
         changes = explain_changes(near.field_digests, step.field_digests)
+        detail = changes_text(changes)
+        if (near.workflow_id, near.step_label) != (step.workflow_id, step.step_label):
+            detail += f"; compared with run {near.run_id[:8]} of {near.workflow_id!r}"
         return Lookup(
             reason=CacheReason.FIELD_CHANGED,
-            detail=changes_text(changes),
+            detail=detail,
             changes=changes,
             compared_run_id=near.run_id,
         )

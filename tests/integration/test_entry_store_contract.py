@@ -298,6 +298,21 @@ def test_the_nearest_entry_is_the_newest_of_its_step_without_its_payload(store: 
     assert again.cache_key == key_of("a")
 
 
+def test_the_entry_of_a_key_explains_expired_too_and_without_its_payload(
+    store: EntryStore,
+) -> None:
+    store.put(entry("b"))
+    store.put(entry("a", workflow_id="other"))
+    assert not found(store, "b", NOW + WEEK)
+    near = store.of_key("p1", key_of("b"))
+    assert near == entry("b", payload="", payload_digest=key_of_b())
+    assert store.of_key("p2", key_of("b")) is None
+    assert store.of_key("p1", key_of("c")) is None
+    assert [item.hits for item in store.find(EntryFilter())] == [0, 0]
+    near.field_digests.clear()
+    assert store.of_key("p1", key_of("b")) != near
+
+
 def key_of_b() -> str:
     return entry("b").payload_digest
 

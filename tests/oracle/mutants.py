@@ -73,8 +73,14 @@ def _hit_with(**update: object) -> Callable[[_Attempt, Lookup], object]:
     return changed
 
 
-def _unguarded(cache: StepCache, step: StepIdentity, *, read_only: bool = False) -> Lookup:
-    return cache._lookup(step, read_only)
+def _unguarded(
+    cache: StepCache,
+    step: StepIdentity,
+    *,
+    read_only: bool = False,
+    last_key: Callable[[], str | None] = lambda: None,
+) -> Lookup:
+    return cache._lookup(step, read_only, last_key)
 
 
 Mutant = Callable[[], tuple[object, str, object]]

@@ -57,7 +57,7 @@ from tests.oracle.user_code import module_texts
 from tests.watched import Around, Fault, Faults, stand_in, watched
 
 READS_ONLY = {
-    "entries": {"get", "tombstone", "nearest"},
+    "entries": {"get", "tombstone", "nearest", "of_key"},
     "objects": {"head", "get_bytes", "local_path", "url"},
     "history": {"of_step", "of_run", "latest_run"},
     "projects": {"files", "project", "projects"},

@@ -166,6 +166,30 @@ def test_explain_names_the_file_that_changed(cli: Cli, engine: Engine) -> None:
     assert change["parts"] == ["more.md, new", "notes.md"]
 
 
+def test_a_change_is_told_where_another_workflow_gave_the_last_result(
+    cli: Cli, engine: Engine
+) -> None:
+    engine.agent("a", "You are a.", tool_groups=["ProjectRead"])
+    (engine.workflows / "v.yaml").write_text(
+        (engine.workflows / "w.yaml").read_text().replace("id: w", "id: v")
+    )
+    _, out, _ = cli("run", "w", "p", "--json")
+    made_by = json.loads(out)["run_id"]
+    _, out, _ = cli("run", "v", "p", "--json")
+    assert all(step["from_cache"] for step in json.loads(out)["steps"])
+    engine.project("p", notes="new")
+
+    _, out, _ = cli("plan", "v", "p", "--json")
+
+    step = json.loads(out)["steps"][0]
+    changed = "changed: project_file_fingerprint (notes.md, new)"
+    assert step["detail"] == f"{changed}; compared with run {made_by[:8]} of 'w'"
+    _, out, _ = cli("run", "v", "p", "--json")
+    _, out, _ = cli("explain", json.loads(out)["run_id"], "a")
+    assert "  project_file_fingerprint: changed\n    notes.md, new\n" in out
+    assert f"  compared with the result of run {made_by[:8]}\n" in out
+
+
 def test_unknown_runs_and_steps_are_bad_input(cli: Cli) -> None:
     _, out, _ = cli("run", "w", "p", "--json")
     run_id = json.loads(out)["run_id"]

@@ -42,6 +42,13 @@ def test_a_tool_with_a_new_revision_is_named() -> None:
     assert (change.field, change.parts) == ("agent_tools", ("read_project_file",))
 
 
+def test_another_name_of_a_part_is_no_change_of_its_field() -> None:
+    before = {"resolved_input": "1", "resolved_input / step 1 (read)": "1", "model": "1"}
+    now = {"resolved_input": "1", "resolved_input / step 1 (load)": "1", "model": "2"}
+    (change,) = explain_changes(before, now)
+    assert change.field == "model"
+
+
 def test_a_part_that_came_or_went_says_so() -> None:
     (change,) = explain_changes({"f / a": "1", "f / b": "1"}, {"f / b": "1", "f / c": "1"})
     assert change.parts == ("a, gone", "c, new")

@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -153,6 +154,22 @@ def test_a_miss_names_the_field_that_changed(cache: StepCache) -> None:
 
     assert miss.reason is CacheReason.FIELD_CHANGED
     assert miss.detail == "changed: prompt"
+
+
+def test_a_miss_after_a_hit_of_another_workflow_is_compared_with_that_entry(
+    cache: StepCache, entries: MemoryEntryStore
+) -> None:
+    cache.store(replace(identity(prompt="1"), workflow_id="other"), StepResult(output=1), COST)
+
+    step = identity("b" * 64, prompt="2")
+    miss = cache.lookup(step, last_key=lambda: KEY)
+
+    assert miss.reason is CacheReason.FIELD_CHANGED
+    assert miss.detail == f"changed: prompt; compared with run {COST.run_id[:8]} of 'other'"
+    assert miss.compared_run_id == COST.run_id
+    entries.clear()
+    gone = cache.lookup(step, last_key=lambda: KEY)
+    assert gone.detail == "nothing is kept of this step's earlier runs"
 
 
 def test_an_entry_expires(cache: StepCache, clock: Clock) -> None:

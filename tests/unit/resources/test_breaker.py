@@ -160,6 +160,7 @@ STORE_CALLS: dict[str, Callable[[BreakerEntryStore], object]] = {
     "put": lambda store: store.put(entry("a")),
     "tombstone": lambda store: store.tombstone("p1", key_of("a")),
     "nearest": lambda store: store.nearest("p1", "quick-win-promo", "audience"),
+    "of_key": lambda store: store.of_key("p1", key_of("a")),
     "sweep": lambda store: store.sweep(now=NOW),
 }
 
