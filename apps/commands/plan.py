@@ -97,6 +97,10 @@ def _total(steps: Sequence[PlannedStep]) -> str:
     )
     if not work:
         return line
+    if not known:
+        return f"{line}; what they take is not known yet"
     tokens = sum(item.tokens for item in known)
     seconds = sum(item.seconds for item in known)
-    return f"{line}; at most about {tokens:,} tokens and {seconds:.1f} s, as the last time"
+    line += f"; at most about {tokens:,} tokens and {seconds:.1f} s, as the last time"
+    new = len(work) - len(known)
+    return f"{line}, without {new} that never ran" if new else line

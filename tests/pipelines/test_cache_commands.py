@@ -74,6 +74,20 @@ def test_a_plan_expects_what_the_step_took_the_last_time(cli: Cli, engine: Engin
     assert steps[2]["detail"] == "until step 2 (b) has run"
 
 
+def test_a_plan_says_what_is_not_known_yet(cli: Cli, engine: Engine) -> None:
+    _, out, _ = cli("plan", "w", "p")
+    assert out.endswith(
+        "0 from the cache, 1 will run, 2 unknown until then; what they take is not known yet\n"
+    )
+    cli("run", "w", "p")
+    engine.agent("b", "You are another b.")
+    _, out, _ = cli("plan", "w", "p")
+    assert re.search(r"; at most about 30 tokens and \d+\.\d s, as the last time\n$", out)
+    engine.agents_workflow({"a": [], "b": [1], "c": [2], "d": [3]}, default_request="go")
+    _, out, _ = cli("plan", "w", "p")
+    assert out.endswith("as the last time, without 1 that never ran\n")
+
+
 def test_a_plan_writes_nothing(cli: Cli, engine: Engine) -> None:
     cli("run", "w", "p")
     engine.agent("b", "You are another b.")
