@@ -116,6 +116,7 @@ def test_a_reader_writes_a_workflow_and_lets_a_model_answer(reader: Reader) -> N
     replayed = printed.rpartition("== use-a-model.md")[2]
     assert "succeeded" in replayed
     assert "nothing came from the cache" in replayed
+    assert '"headline": "Written beforehand"' in replayed
 
 
 @pytest.mark.parametrize(
