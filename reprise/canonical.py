@@ -21,6 +21,9 @@ from pydantic import JsonValue
 DEPTH_MAX = 200
 """Deepest nesting that is encoded; deeper values are refused, on every platform alike."""
 
+INTEGER_BITS_MAX = 14_000
+"""Longest integer that is encoded: Python writes and reads 4,300 digits unless told otherwise."""
+
 _JSON_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 _CONTAINERS = frozenset({dict, list})
 _FIXED_MIN, _FIXED_MAX = 1e-4, 1e16
@@ -44,7 +47,8 @@ def canonical_json(value: JsonValue, *, sort_keys: bool = True) -> str:
 
     Raises:
         NotCanonical: The value holds a tuple, a key that is no text, NaN, an infinity, a lone
-            surrogate, an arbitrary object, or is nested deeper than `DEPTH_MAX`.
+            surrogate, an arbitrary object, an integer of more than `INTEGER_BITS_MAX` bits, or is
+            nested deeper than `DEPTH_MAX`.
 
     Performance: 22 KB of rows take about 5 times an `orjson.dumps`, a fifth of what `json.dumps`
     and a walk through the values take.
@@ -162,12 +166,10 @@ def _check(value: JsonValue, where: str, depth: int) -> None:
         message = f"{where[:80]} is nested deeper than {DEPTH_MAX} levels"
         raise NotCanonical(message)
     kind = type(value)
-    if value is None or kind in (bool, int, str):
+    if value is None or kind in (bool, str):
         return
-    if isinstance(value, float) and kind is float:
-        if not math.isfinite(value):
-            message = f"{where} is {value!r}, which JSON cannot hold"
-            raise NotCanonical(message)
+    if isinstance(value, int | float) and kind in (int, float):
+        _check_number(value, where)
         return
     if isinstance(value, dict) and kind is dict:
         for name, item in value.items():
@@ -182,3 +184,13 @@ def _check(value: JsonValue, where: str, depth: int) -> None:
         return
     message = f"{where} is of type {kind.__name__}, which JSON cannot hold"
     raise NotCanonical(message)
+
+
+def _check_number(value: float, where: str) -> None:
+    if isinstance(value, int):
+        if value.bit_length() > INTEGER_BITS_MAX:
+            message = f"{where} is an integer of more than {INTEGER_BITS_MAX} bits"
+            raise NotCanonical(message)
+    elif not math.isfinite(value):
+        message = f"{where} is {value!r}, which JSON cannot hold"
+        raise NotCanonical(message)

@@ -166,6 +166,8 @@ class Exchange:
     """The answer came as a stream."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """The response's headers."""
+    may_cost: bool = False
+    """The endpoint took the call, and may charge for it though no answer came of it."""
 
 
 class _TooLong(Exception):
@@ -231,6 +233,7 @@ class Call:
         if endpoint.api_key is None:
             # An endpoint that wants no key gets none, not even a made-up one.
             headers["Authorization"] = module.Omit()
+        self._into.may_cost = True
         stream = sdk.client.post(
             self._ask.path,
             cast_to=object,
@@ -304,6 +307,7 @@ class Call:
                 return self._error_of(message, transient=True)
 
     def _refusal(self, error: Any) -> ProviderError:
+        self._into.may_cost = False
         status: int = error.status_code
         inner = part(error.body, "error") or error.body
         final = text(part(inner, "code")) in FINAL_CODES
@@ -326,6 +330,7 @@ class Call:
         reason = self._endpoint.redacted(str(error.__cause__ or error))
         if self._into.documents:
             return self._error_of(f"the answer broke off in the middle ({reason})", transient=True)
+        self._into.may_cost = self._response is not None
         message = (
             f"no connection to {self._endpoint.public_url} ({reason}); check that the endpoint "
             "runs and `base_url`"

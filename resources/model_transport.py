@@ -21,9 +21,13 @@ from reprise.agents.rate_headers import exhausted_seconds, retry_after_seconds
 from reprise.errors import Cancelled as RunCancelled
 from reprise.errors import ProviderError
 from reprise.model.conversation import ModelReply
+from reprise.model.result import Usage
 from reprise.ports import Cancelled
 from resources.model_call import Ask, Call, Endpoint, Exchange, Sdk, keep_secrets_out_of_log
 from resources.rate_limiter import RateLimits
+
+SOME_USAGE = Usage(input_uncached=10**6, output=10**6)
+"""What costs something at every price but none."""
 
 MOMENT_SECONDS = 0.001
 """What a call is left at least that waited for its turn until its deadline."""
@@ -111,7 +115,16 @@ class ModelTransport:
                 partial = self._replies.reply_of(self._assembled(got)[0], model=ask.model)
                 if partial is not None and partial.usage.tokens:
                     error.usage = priced(partial, self._price_of).usage
+                    raise
+            if got.may_cost:
+                error.usage = self._untold(ask.model)
             raise
+
+    def _untold(self, model: str) -> Usage:
+        """Return the usage of a call of which the endpoint told none: its cost is not nothing."""
+        price = self._price_of(model)
+        is_free = price is not None and price.cost_micros(SOME_USAGE) == 0
+        return Usage(calls=1, cost_micros=0 if is_free else None)
 
     def _reply(self, got: Exchange, model: str) -> ModelReply:
         answer, whole = self._assembled(got) if got.streamed else (got.documents[0], True)

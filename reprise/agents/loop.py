@@ -122,6 +122,20 @@ def run_agent(
         raise
 
 
+def _asks_too_long(error: ProviderError) -> bool:
+    seconds = error.retry_after_seconds
+    return error.transient and seconds is not None and seconds > RETRY_AFTER_SECONDS_MAX
+
+
+def _too_long_a_pause(error: ProviderError) -> ProviderError:
+    """Return a final error: a step that is tried again would ask long before its time."""
+    message = (
+        f"{error}; it asks to wait {error.retry_after_seconds:g} s, the longest pause is "
+        f"{RETRY_AFTER_SECONDS_MAX:g} s: run again then"
+    )
+    return ProviderError(message, retry_after_seconds=error.retry_after_seconds)
+
+
 class _Loop:
     """One run of the loop."""
 
@@ -248,6 +262,8 @@ class _Loop:
                 if error.transient:
                     self._check_limits()
                 pause = self._pause(error, attempt)
+                if pause is None and _asks_too_long(error):
+                    raise _too_long_a_pause(error) from error
                 if pause is None:
                     raise
                 attempt += 1

@@ -260,7 +260,13 @@ def _result_of(payload: str) -> StepResult:
     Raises:
         ValueError: It is none.
     """
-    data = orjson.loads(payload)
+    try:
+        data = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        # An integer beyond the largest float, unless it is broken.
+        if _WIDE not in payload:
+            raise
+        data = json.loads(payload)
     if not isinstance(data, dict):
         message = "a result is a dictionary"
         raise ValueError(message)

@@ -463,9 +463,10 @@ def test_retry_after_is_honoured_to_the_second() -> None:
 def test_a_retry_after_that_is_too_long_ends_the_loop() -> None:
     clock = FakeClock()
     late = ProviderError("come back tomorrow", transient=True, retry_after_seconds=3600)
-    with pytest.raises(ProviderError, match="come back tomorrow"):
+    with pytest.raises(ProviderError, match="come back tomorrow; it asks to wait 3600 s") as caught:
         run_agent(task(), ScriptedProvider([late, "x"]), cancelled=never, clock=clock)
     assert clock.now == 0
+    assert not caught.value.transient
 
 
 def test_attempts_are_bounded() -> None:

@@ -105,13 +105,15 @@ def test_values_come_back_as_they_were(cache: StepCache) -> None:
         "small": 1e-9,
         "nested": [[], {}, None, True, 1, 1.0, "é\u2028"],
     }
-    cache.store(identity(), StepResult(output=output, variables={"v": 2**64}), COST)
+    cache.store(
+        identity(), StepResult(output=output, variables={"v": 2**64, "w": -(10**400)}), COST
+    )
 
     result = cache.lookup(identity()).result
 
     assert result is not None
     assert repr(result.output) == repr(dict(sorted(output.items())))
-    assert result.variables == {"v": 2**64}
+    assert result.variables == {"v": 2**64, "w": -(10**400)}
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,7 @@ def test_a_broken_store_means_no_cache_and_no_error(
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
 
 
-@pytest.mark.parametrize("output", [(1,), {1: "a"}, float("nan"), "\ud83d"])
+@pytest.mark.parametrize("output", [(1,), {1: "a"}, float("nan"), "\ud83d", 2**14_001])
 def test_what_json_cannot_hold_is_refused_with_a_warning(
     cache: StepCache,
     entries: MemoryEntryStore,
