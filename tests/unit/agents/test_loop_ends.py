@@ -175,7 +175,6 @@ ENDINGS = {
         [refusal("429", retry_after_seconds=3600, **BUSY)],
         "429",
         0,
-        is_transient=True,
     ),
     "a final refusal": Ending(LoopEnd.PROVIDER, [LOOKING, refusal("401")], "401", 1),
     "stopped between turns": Ending(
