@@ -121,8 +121,9 @@ class Ledger:
         kept = self._kept.get(key)
         if kept is not None:
             kept.doubtful |= faulty
-            if record.cache_reason is CacheReason.EXPIRED:
-                # A clock that steps back does not bring it back (case C21).
+            if record.cache_reason is CacheReason.EXPIRED and not faulty:
+                # A clock that steps back does not bring it back (case C21). A store that denied
+                # having it has it still.
                 del self._kept[key]
         is_fresh = not record.from_cache and record.status is StepStatus.SUCCEEDED
         is_refused = "not stored" in record.cache_detail or not scene.settings.enabled
