@@ -17,7 +17,15 @@ from reprise.agents.answer_schema import answer_schema, sent_schema
 from reprise.agents.answers import ReadAnswer, problems_of, read_answer
 from reprise.agents.context_room import ContextRoom
 from reprise.agents.history import repaired, thinned
-from reprise.agents.loop_ends import add_usage, because, end_by_kind, end_of, usage_of
+from reprise.agents.loop_ends import (
+    add_usage,
+    asks_too_long,
+    because,
+    end_by_kind,
+    end_of,
+    too_long_a_pause,
+    usage_of,
+)
 from reprise.agents.messages import (
     AgentTask,
     repair_messages,
@@ -55,9 +63,6 @@ BACKOFF_SECONDS = 0.5
 
 BACKOFF_SECONDS_MAX = 8.0
 """Longest pause that the loop takes of its own accord."""
-
-RETRY_AFTER_SECONDS_MAX = 60.0
-"""Longest pause that an endpoint may ask for; a longer one ends the loop."""
 
 NOTED_WAIT_SECONDS = 1.0
 """A shorter wait for a rate limit is not worth a word."""
@@ -120,20 +125,6 @@ def run_agent(
         # Foreign errors carry it too: what is spent is spent, whoever is at fault.
         error.__dict__.update(usage=loop.usage, ended=end_of(error) or end_by_kind(error))
         raise
-
-
-def _asks_too_long(error: ProviderError) -> bool:
-    seconds = error.retry_after_seconds
-    return error.transient and seconds is not None and seconds > RETRY_AFTER_SECONDS_MAX
-
-
-def _too_long_a_pause(error: ProviderError) -> ProviderError:
-    """Return a final error: a step that is tried again would ask long before its time."""
-    message = (
-        f"{error}; it asks to wait {error.retry_after_seconds:g} s, the longest pause is "
-        f"{RETRY_AFTER_SECONDS_MAX:g} s: run again then"
-    )
-    return ProviderError(message, retry_after_seconds=error.retry_after_seconds)
 
 
 class _Loop:
@@ -262,8 +253,8 @@ class _Loop:
                 if error.transient:
                     self._check_limits()
                 pause = self._pause(error, attempt)
-                if pause is None and _asks_too_long(error):
-                    raise _too_long_a_pause(error) from error
+                if pause is None and asks_too_long(error):
+                    raise too_long_a_pause(error) from error
                 if pause is None:
                     raise
                 attempt += 1
@@ -284,12 +275,11 @@ class _Loop:
 
     def _pause(self, error: ProviderError, attempt: int) -> float | None:
         """Return how long to wait before the next attempt; None when there is to be none."""
-        if not error.transient or attempt >= self._limits.attempts_max:
+        is_last = attempt >= self._limits.attempts_max
+        if not error.transient or is_last or asks_too_long(error):
             return None
         if error.retry_after_seconds is not None:
             pause = max(0.0, error.retry_after_seconds)
-            if pause > RETRY_AFTER_SECONDS_MAX:
-                return None
         else:
             pause = min(BACKOFF_SECONDS * 2 ** (attempt - 1), BACKOFF_SECONDS_MAX)
         return pause if pause < self._seconds_left() else None
