@@ -13,6 +13,7 @@ from apps.commands.summary import compare_text, steps_table, summary_text
 from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
+from apps.stop_signals import StopSignals
 from pipelines.definitions import Wiring
 from pipelines.ingest import Change
 from reprise.errors import RepriseError
@@ -43,8 +44,8 @@ def _demo(request: str | None) -> int:
     _add_sample(wiring, folder)
     launch = Launch(wiring.definitions.workflow(WORKFLOW), PROJECT, request)
     summaries: list[RunSummary] = []
-    with open_instance(wiring.settings) as instance:
-        launcher = Launcher(wiring, instance)
+    with StopSignals() as stops, open_instance(wiring.settings) as instance:
+        launcher = Launcher(wiring, instance, stops)
         for title in ("First run", "Second run, nothing changed"):
             print(f"\n{title}: {WORKFLOW} on {PROJECT}", flush=True)
             summary = launcher.run(launch, RunProgress())

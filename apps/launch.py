@@ -20,6 +20,7 @@ from dagster._core.execution.api import execute_run_iterator
 from apps.commands.tables import one_line
 from apps.instance import LOCATION_NAME, job_origin, storage_errors
 from apps.progress import RunProgress
+from apps.stop_signals import StopSignals
 from pipelines.definitions import Wiring, build_definitions
 from pipelines.executor import INTERACTIVE_TAG, is_interactive
 from pipelines.initiator import PROJECT_TAG, WORKFLOW_TAG
@@ -122,11 +123,18 @@ def _budget_json(record: StepRecord) -> dict[str, Any] | None:
 
 
 class Launcher:
-    """Runs workflows in this process, one after the other, on one warm set of definitions."""
+    """Runs workflows in this process, one after the other, on one warm set of definitions.
 
-    def __init__(self, wiring: Wiring, instance: dg.DagsterInstance) -> None:
+    Args:
+        wiring: The adapters.
+        instance: Where runs are recorded.
+        stops: Notes the stops that the process is sent.
+    """
+
+    def __init__(self, wiring: Wiring, instance: dg.DagsterInstance, stops: StopSignals) -> None:
         self._wiring = wiring
         self._instance = instance
+        self._stops = stops
         self._definitions = build_definitions(wiring)
 
     def run(self, launch: Launch, progress: RunProgress) -> RunSummary:
@@ -142,7 +150,7 @@ class Launcher:
         Raises:
             StoreError: A store of the home cannot be used.
         """
-        with storage_errors("the run's record cannot be kept"):
+        with self._stops.held(), storage_errors("the run's record cannot be kept"):
             sync_partitions(self._instance, self._wiring.projects)
             end_abandoned_runs(self._instance)
             job = self._definitions.resolve_job_def(launch.workflow.slug)
@@ -161,7 +169,7 @@ class Launcher:
         watch(run_id, progress.working)
         start = self._wiring.services.clock()
         try:
-            with storage_errors(f"run {run_id} stopped"):
+            with self._stops.stopping(run_id), storage_errors(f"run {run_id} stopped"):
                 for event in execute_run_iterator(InMemoryJob(job), run, self._instance):
                     events.take(event)
         except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from apps.instance import open_instance
 from apps.launch import Launch, Launcher, RunSummary
 from apps.progress import RunProgress
 from apps.providers import check_providers
+from apps.stop_signals import StopSignals
 from pipelines.compile import check_served
 from pipelines.definitions import Wiring
 from pipelines.run_options import step_modes
@@ -22,8 +23,11 @@ def main(arguments: argparse.Namespace) -> int:
         wiring = Wiring(load_settings())
         launch = _launch(wiring, arguments)
         try:
-            with open_instance(wiring.settings) as instance:
-                summary = Launcher(wiring, instance).run(launch, RunProgress())
+            with StopSignals() as stops:
+                with stops.held():
+                    instance = open_instance(wiring.settings)
+                with instance:
+                    summary = Launcher(wiring, instance, stops).run(launch, RunProgress())
         finally:
             wiring.close()
     except (RepriseError, KeyboardInterrupt) as error:

@@ -148,9 +148,11 @@ def test_a_killed_run_leaves_nothing_that_troubles_the_next_one(
     assert user.leftovers() == []
 
 
+@pytest.mark.parametrize("later_seconds", [0.0, 0.15, 0.3, 0.45])
 def test_stopping_before_the_first_step_is_no_fault_either(
-    user: User, brief: Path, footage: Path, silent: SilentServer
+    user: User, brief: Path, footage: Path, silent: SilentServer, later_seconds: float
 ) -> None:
+    """An interrupt that meets a callback of the garbage collector is not lost."""
     user.add("p", brief, footage)
     shutil.rmtree(user.home / "dagster")
     # One that ends of its own accord might do so before a busy machine sends the signal.
@@ -159,6 +161,7 @@ def test_stopping_before_the_first_step_is_no_fault_either(
         REPRISE_PROVIDERS__MUTE__BASE_URL=silent.url, REPRISE_PROVIDERS__MUTE__MODEL="m",
     )  # fmt: skip
     wait_until((user.home / "dagster" / "dagster.yaml").exists, process, "opening the instance")
+    time.sleep(later_seconds)
 
     interrupt(process)
     done = finish(process)
