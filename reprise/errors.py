@@ -6,6 +6,7 @@ The tree:
     ├── BadInput                 what a user gave cannot be used (exit code 2)
     │   ├── DefinitionInvalid    a workflow or agent file; carries its problems
     │   ├── UnknownName          no such workflow, project, step, file or run
+    │   ├── SandboxRefused       a path or file of a sandbox; carries its code
     │   └── SettingsInvalid      a setting or environment variable
     ├── StepFailed               a step cannot give its result
     │   ├── AnswerInvalid        a model's answer does not fit its schema, or was cut
@@ -57,6 +58,19 @@ class DefinitionInvalid(BadInput):
 
 class UnknownName(BadInput):
     """No such workflow, project, step, file or run."""
+
+
+class SandboxRefused(BadInput):
+    """A path or file of a sandbox cannot be used; nothing was changed.
+
+    Args:
+        message: What is wrong and what to do, for the model that asked.
+        code: A `SandboxFault`, whose class lies above this module.
+    """
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class SettingsInvalid(BadInput):

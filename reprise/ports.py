@@ -25,6 +25,12 @@ from reprise.model.result import (
     CacheReason,
     StepRecord,
 )
+from reprise.model.sandbox import (
+    FILE_BYTES_MAX,
+    CompositionRequest,
+    RenderedComposition,
+    SandboxFile,
+)
 from reprise.model.savings import Savings, SavingsBy
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
 from reprise.model.stored import ObjectInfo
@@ -569,5 +575,80 @@ class FunctionLoader(Protocol):
             UnknownName: There is no such module, or no such name in it.
             BadInput: The module cannot be loaded, or the name is no plain function of one
                 argument; names file and line.
+        """
+        ...
+
+
+class SandboxFiles(Protocol):
+    """The files of one sandbox, by relative path with forward slashes.
+
+    Nothing outside is ever read or written, whoever changes links and folders meanwhile. Links that
+    stay inside are followed; see `SandboxFault` for what is refused, with SandboxRefused. What is
+    wrong with the disk is a StoreError.
+    """
+
+    def read(self, path: str, *, size_bytes_max: int = FILE_BYTES_MAX) -> bytes:
+        """Return a file's bytes.
+
+        Raises:
+            SandboxRefused: The path or the file cannot be used.
+        """
+        ...
+
+    def update(
+        self, path: str, change: Callable[[bytes | None], bytes | None], *, create: bool = False
+    ) -> None:
+        """Give a file the bytes that `change` makes of its present ones, or leave it (None).
+
+        The file is locked against every other `update` and `remove`, of any process. It is written
+        whole (temporary file, fsync, rename), keeps its mode, and is not written when its bytes
+        are not those any more that `change` was given. What `change` raises goes up; the file is
+        untouched then.
+
+        Args:
+            path: The file; a link to one inside changes the one it leads to.
+            change: Gets the bytes, or None where there is no file.
+            create: True makes a file (and its folders) where there is none.
+
+        Raises:
+            SandboxRefused: The path or the file cannot be used; nothing was changed.
+        """
+        ...
+
+    def remove(self, path: str, *, digest: str) -> None:
+        """Remove a file that has these bytes.
+
+        Raises:
+            SandboxRefused: It is stale, or cannot be used.
+        """
+        ...
+
+    def list(self) -> Sequence[SandboxFile]:
+        """Return the regular files, by path; no link, no `node_modules`, no `.git`.
+
+        Raises:
+            SandboxRefused: There are more than its limits allow.
+        """
+        ...
+
+
+class CompositionRenderer(Protocol):
+    """Renders a composition with a Remotion that the user installed (specification V14)."""
+
+    def render(
+        self,
+        tree: Path,
+        request: CompositionRequest,
+        workdir: Path,
+        *,
+        progress: Progress,
+        cancelled: Cancelled,
+    ) -> RenderedComposition:
+        """Render into `workdir`; `tree` is a copy of the sandbox that may be written to.
+
+        Raises:
+            BadInput: Something has to be installed, or there is no such composition; says what.
+            ToolFailed: The composition does not build or render; the message holds the reason.
+            Cancelled: The run is being stopped; no process is left.
         """
         ...

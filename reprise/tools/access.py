@@ -13,7 +13,10 @@ from reprise.context.document_text import why_unread
 from reprise.errors import BadInput
 from reprise.model.conversation import AgentInputs, PriorOutput
 from reprise.model.project import MediaKind, ProjectFile
+from reprise.model.result import Artifact
+from reprise.model.sandbox import CompositionRequest, RenderedComposition
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
+from reprise.ports import SandboxFiles
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,25 @@ class ProjectDoor:
 
 
 @dataclass
+class SandboxDoor:
+    """A sandbox as the tools of one agent reach it, and what they did there in this step."""
+
+    files: SandboxFiles
+    """The files."""
+    render: Callable[[CompositionRequest], tuple[Artifact, RenderedComposition]] | None = None
+    """Renders a composition of the files as they are now and keeps the film; raises as
+    `CompositionRenderer.render` does. None where nothing can be rendered."""
+    seen: dict[str, str] = field(default_factory=dict)
+    """Path → SHA-256 of the bytes that the agent last read or wrote."""
+    replaced: dict[str, list[bytes | None]] = field(default_factory=dict)
+    """Path → what each edit of it replaced, the last one last; None where there was no file."""
+    failed: dict[str, int] = field(default_factory=dict)
+    """Call → how often in a row it failed the same way."""
+    rendered: list[Artifact] = field(default_factory=list)
+    """Films that were kept."""
+
+
+@dataclass
 class ToolAccess:
     """What the tools of one agent may reach."""
 
@@ -42,6 +64,8 @@ class ToolAccess:
     """Files, documents and prior outputs as values."""
     project: ProjectDoor | None = None
     """The project's texts and index."""
+    sandbox: SandboxDoor | None = None
+    """The execution's sandbox."""
     written: list[str] = field(default_factory=list)
     """Names of the files that the agent wrote."""
 
