@@ -128,7 +128,9 @@ def _plan_step(asked: PlanRequest, step: Step, services: Services, state: _State
     stopped = next((seen for seen in state.history.values() if seen.stop_workflow), None)
     waits = sorted(state.waits[step.order] & state.open)
     if stopped is not None and waits:
-        # One of them may fail, and then this step does not even come to be skipped.
+        # One of them may fail, and then this step does not even come to be skipped; nor does one
+        # that waits for it.
+        state.open.add(step.order)
         return _planned(asked, step, services, *_until(_ask(asked, step, state), waits))
     if stopped is not None:
         detail = f"step {stopped.order} ({stopped.label}) stops the workflow"

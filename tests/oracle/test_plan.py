@@ -111,20 +111,22 @@ def test_a_step_that_waits_for_one_that_may_fail_is_unknown(world: World) -> Non
 def test_a_stop_skips_nothing_that_waits_for_a_step_that_may_fail(world: World) -> None:
     gate = FunctionConfig(callable="steps:gate", pure=True, sets=("gated",), stops=True)
     alone = {"input_mode": InputMode.SELECTED_PRIOR_STEPS}
+    previous = {"input_mode": InputMode.PREVIOUS_STEP_ONLY}
     steps = [
         {"order": 1, "label": "a", "type": StepType.AGENT, "agent": "plain_a", **alone},
         {"order": 2, "label": "b", "type": StepType.FUNCTION, "function": gate, **alone},
         {"order": 3, "label": "c", "type": StepType.AGENT, "agent": "plain_b"},
+        {"order": 4, "label": "d", "type": StepType.AGENT, "agent": "plain_b", **previous},
     ]
     workflow = Workflow(
         id="w", default_request="a promo", steps=tuple(map(Step.model_validate, steps))
     )
     world.scene = Scene(workflow, first_agents())
     world.run(world.services(), "a promo")
-    assert forecasts(world) == [HIT, HIT, Forecast.SKIP]
+    assert forecasts(world) == [HIT, HIT, Forecast.SKIP, Forecast.SKIP]
 
     world.scene = replace(world.scene, step_modes={1: RunCacheMode.REFRESH})
 
-    assert forecasts(world) == [RUN, HIT, UNKNOWN]
+    assert forecasts(world) == [RUN, HIT, UNKNOWN, UNKNOWN]
     world.fail_agents({"plain_a"})
     assert list(world.run(world.services(), "a promo").errors) == [1]
