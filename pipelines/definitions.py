@@ -51,6 +51,7 @@ from reprise.ports import (
     SpeechRecognizer,
     VideoAnalyzer,
 )
+from reprise.tools.catalog import withheld_tools
 from resources.context_budget import context_budget_resource
 from resources.definition_files import Definitions, load_definitions
 from resources.faster_whisper_speech import FasterWhisperSpeech
@@ -107,7 +108,7 @@ class Wiring:
     @cached_property
     def definitions(self) -> Definitions:
         """Workflows and agents as their files give them, with the problems of broken ones."""
-        return load_definitions(workflows_path(self.settings))
+        return load_definitions(workflows_path(self.settings), self.settings.features)
 
     @cached_property
     def objects(self) -> ObjectStore:
@@ -254,6 +255,7 @@ class Wiring:
             loop_clock=MachineClock(),
             budget=ContextBudget(self.settings.context_budget, self.digests),
             scratch=lambda: self.scratch.path,
+            withheld_tools=withheld_tools(self.settings.features),
             initiator=self.behalf.initiator,
         )
 

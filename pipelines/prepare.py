@@ -72,7 +72,10 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
     step = _substituted_step(step, values, run.where)
     by_mode = {order: prior[order] for order in mode_orders(step, workflow) if order in prior}
     composed = _composed_input(
-        replace(run, step=step), services, by_mode, _ModelTexts(agents, request)
+        replace(run, step=step),
+        services,
+        by_mode,
+        _ModelTexts(agents, request, services.withheld_tools),
     )
     context = StepContext(
         step=step,
@@ -144,11 +147,14 @@ class _ModelTexts:
 
     agents: tuple[AgentDefinition, ...]
     request: str
+    withheld: frozenset[str]
+    """Tools that the agents do not get."""
 
     def chars_with(self, task: str) -> int:
         """Return the characters of the longest system prompt, tools, request and task."""
         longest = max(
-            len(system_prompt(agent)) + sum(map(len, map(str, tool_facts(agent.tool_groups))))
+            len(system_prompt(agent))
+            + sum(map(len, map(str, tool_facts(agent.tool_groups, self.withheld))))
             for agent in self.agents
         )
         return longest + len(self.request) + len(task)

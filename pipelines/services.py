@@ -116,6 +116,8 @@ class Services:
     """Time in an agent's loop."""
     budget: ContextBudget
     """What of the prior outputs goes into a prompt."""
+    withheld_tools: frozenset[str] = frozenset()
+    """Tools that no agent gets, whatever its groups (specification E11a)."""
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
     """Run id and run tags → the user in whose name the run works, or None."""
 
@@ -268,7 +270,7 @@ class StepContext:
                 )
                 for agent, identity in zip(self.agents, providers, strict=True)
             ),
-            tools=tool_facts(groups) if groups else (),
+            tools=tool_facts(groups, self.services.withheld_tools) if groups else (),
             files=self._seen_files() if reads_project else None,
             history=self.prior_rows() if reads_history else None,
             context_budget=None

@@ -43,7 +43,8 @@ class StepTools:
         reaches = {ToolGroup.PROJECT_READ, ToolGroup.PROJECT_WRITE} & task.agent.tool_groups
         door = self._door() if reaches else None
         self._access = ToolAccess(task.inputs, door)
-        self.toolbox = Toolbox(task.agent.tool_groups, self._access)
+        withheld = context.services.withheld_tools
+        self.toolbox = Toolbox(task.agent.tool_groups, self._access, withheld)
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -623,6 +623,17 @@ class SandboxFiles(Protocol):
         """
         ...
 
+    def resolved(self, path: str) -> str:
+        """Return the path of the file that a path leads to: one name for all links to it.
+
+        Where there is no file, it is where one would be made. For keys alone: what is done to the
+        path later may reach another file.
+
+        Raises:
+            SandboxRefused: The path cannot be used.
+        """
+        ...
+
     def list(self) -> Sequence[SandboxFile]:
         """Return the regular files, by path; no link, no `node_modules`, no `.git`.
 

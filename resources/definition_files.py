@@ -11,13 +11,14 @@ Source: specification W1, W2a.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from reprise.errors import DefinitionInvalid, UnknownName
 from reprise.model.agent import AgentDefinition
+from reprise.model.feature_blocks import FEATURES, kept_text
 from reprise.model.loading import parse_agent, parse_workflow, workflow_json_schema
 from reprise.model.model_errors import did_you_mean
 from reprise.model.workflow import Workflow, slug
@@ -88,8 +89,12 @@ class Definitions:
                 raise DefinitionInvalid(lines)
 
 
-def load_definitions(folder: Path) -> Definitions:
+def load_definitions(folder: Path, features: Collection[str] = FEATURES) -> Definitions:
     """Return all definitions of a folder; what is wrong with a file is among the problems.
+
+    Args:
+        folder: The folder.
+        features: Those that are on; blocks of others are left out of prompts and skills.
 
     Raises:
         UnknownName: There is no such folder.
@@ -98,7 +103,7 @@ def load_definitions(folder: Path) -> Definitions:
         message = f"there is no folder {str(folder)!r} with workflows; check `workflows_dir`"
         raise UnknownName(message)
     problems: dict[str, tuple[str, ...]] = {}
-    agents, agent_ids = _load_agents(folder, problems)
+    agents, agent_ids = _load_agents(folder, problems, features)
     workflows: dict[str, Workflow] = {}
     for path in _files(folder, WORKFLOW_SUFFIXES):
         try:
@@ -131,10 +136,10 @@ def check_file(
         raise UnknownName(message)
     try:
         if path.suffix == ".md":
-            parse_agent(_text(path), str(path), _skills(path.parent.parent, {}))
+            parse_agent(_text(path), str(path), _skills(path.parent.parent, {}, FEATURES))
         else:
             problems: dict[str, tuple[str, ...]] = {}
-            agents, agent_ids = _load_agents(path.parent, problems)
+            agents, agent_ids = _load_agents(path.parent, problems, FEATURES)
             check(parse_workflow(_text(path), str(path), agent_ids, agents))
     except DefinitionInvalid as error:
         return error.problems
@@ -152,15 +157,15 @@ def write_workflow_schema(path: Path) -> None:
 
 
 def _load_agents(
-    folder: Path, problems: dict[str, tuple[str, ...]]
+    folder: Path, problems: dict[str, tuple[str, ...]], features: Collection[str]
 ) -> tuple[dict[str, AgentDefinition], frozenset[str]]:
     """Return the valid agents, and the ids of all agents that have a file."""
-    skills = _skills(folder, problems)
+    skills = _skills(folder, problems, features)
     agents: dict[str, AgentDefinition] = {}
     broken: set[str] = set()
     for path in _files(folder / "prompts", (".md",)):
         try:
-            agent = parse_agent(_text(path), str(path), skills)
+            agent = parse_agent(_text(path), str(path), skills, features)
         except DefinitionInvalid as error:
             problems[str(path)] = error.problems
             broken.add(path.stem)
@@ -185,13 +190,21 @@ def _slug_taken(
     return ""
 
 
-def _skills(folder: Path, problems: dict[str, tuple[str, ...]]) -> dict[str, str]:
+def _skills(
+    folder: Path, problems: dict[str, tuple[str, ...]], features: Collection[str]
+) -> dict[str, str]:
     skills: dict[str, str] = {}
     for path in _files(folder / "skills", (".md",)):
         try:
-            skills[path.stem] = _text(path).strip() + "\n"
+            kept = kept_text(_text(path), features)
         except DefinitionInvalid as error:
             problems[str(path)] = error.problems
+            continue
+        skills[path.stem] = kept.text.strip() + "\n"
+        if kept.problems:
+            problems[str(path)] = tuple(
+                f"{path}:{line + 1}: {what}" for line, what in kept.problems
+            )
     return skills
 
 

@@ -22,6 +22,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from reprise.errors import SettingsInvalid
 from reprise.model.agent import LoopLimits
+from reprise.model.feature_blocks import SANDBOX_EDIT_TOOLS
 from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 from resources.provider_settings import ProviderSettings
 
@@ -158,6 +159,14 @@ class InferenceApiSettings(_Group):
         return self.signing_key.get_secret_value()
 
 
+class SandboxEditToolsSettings(_Group):
+    """Edit tools of sandboxes. Environment: `REPRISE_SANDBOX_EDIT_TOOLS__…`."""
+
+    enabled: bool = True
+    """False takes targeted edits, ranged reads and outlines of sandbox files from all agents, and
+    the parts of prompts that speak of them."""
+
+
 class Settings(BaseSettings):
     """Everything that can be set. Environment: `REPRISE_…`."""
 
@@ -200,6 +209,13 @@ class Settings(BaseSettings):
     """Model providers by id."""
     inference_api: InferenceApiSettings = InferenceApiSettings()
     """The Inference API and its users."""
+    sandbox_edit_tools: SandboxEditToolsSettings = SandboxEditToolsSettings()
+    """Edit tools of sandboxes."""
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that are on."""
+        return frozenset({SANDBOX_EDIT_TOOLS} if self.sandbox_edit_tools.enabled else ())
 
     @property
     def home_path(self) -> Path:

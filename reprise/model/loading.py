@@ -6,7 +6,8 @@ from disk here; resources/definition_files.py walks the folders.
 An agent file is Markdown with YAML front matter between two `---` lines: `id` (default: the file's
 stem), `agent_type`, `output_schema_name` and `output_schema` (a JSON Schema written in place, as
 YAML), `tool_groups`, `skills` (names of files in `skills/`, whose texts become `assigned_skills`),
-`inference_provider_id`, `parameters`, `limits`. The body is the system prompt.
+`inference_provider_id`, `parameters`, `limits`. The body is the system prompt, with the blocks of
+reprise/model/feature_blocks.py.
 
 Source: specification W1, W2, W2a, A1. Tests: tests/unit/model/test_loading.py.
 """
@@ -22,6 +23,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from reprise.errors import DefinitionInvalid
 from reprise.model.agent import AgentDefinition, AgentLimits, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.base import Value
+from reprise.model.feature_blocks import FEATURES, kept_text
 from reprise.model.model_errors import describe_errors, did_you_mean
 from reprise.model.workflow import Step, Workflow
 from reprise.model.workflow_checks import Checked, Placed, find_problems
@@ -91,13 +93,19 @@ def parse_workflow(
     return workflow.model_copy(update={"source_path": source})
 
 
-def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None) -> AgentDefinition:
+def parse_agent(
+    text: str,
+    source: str,
+    skills: Mapping[str, str] | None = None,
+    features: Collection[str] = FEATURES,
+) -> AgentDefinition:
     """Return the agent that a Markdown text with front matter describes.
 
     Args:
         text: The Markdown.
         source: File name for the messages; its stem is the default id.
         skills: Skill texts by name.
+        features: Those that are on; blocks of others are left out.
 
     Raises:
         DefinitionInvalid: With every problem, by line.
@@ -108,7 +116,11 @@ def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None)
         raise DefinitionInvalid([f"{source}:1: {what}"])
     document = _read(front, first_line=2)
     header = _validated(AgentFrontMatter, document, ())
-    if not body.strip():
+    kept = kept_text(body, features)
+    document.problems += [
+        Problem(("prompt",), body_line + line, what) for line, what in kept.problems
+    ]
+    if not kept.text.strip():
         what = "there is no prompt after the front matter; write it"
         document.problems.append(Problem(("prompt",), body_line, what))
     if header is not None:
@@ -123,7 +135,7 @@ def parse_agent(text: str, source: str, skills: Mapping[str, str] | None = None)
     return AgentDefinition(
         id=header.id or PurePosixPath(source).stem,
         agent_type=header.agent_type,
-        system_prompt=body.strip() + "\n",
+        system_prompt=kept.text.strip() + "\n",
         output_schema_name=header.output_schema_name,
         output_schema=header.output_schema,
         assigned_skills=tuple((skills or {})[name] for name in header.skills),

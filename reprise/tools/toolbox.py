@@ -7,7 +7,7 @@ Source: specification A2, A3, E6.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import jsonschema
 from pydantic import JsonValue
@@ -33,16 +33,23 @@ class Toolbox:
     Args:
         groups: The agent's groups.
         access: What they may reach.
+        withheld: Tools that nobody gets, whatever their group.
     """
 
-    def __init__(self, groups: Iterable[ToolGroup], access: ToolAccess) -> None:
+    def __init__(
+        self,
+        groups: Iterable[ToolGroup],
+        access: ToolAccess,
+        withheld: Collection[str] = frozenset(),
+    ) -> None:
         self._groups = frozenset(groups)
         self._access = access
+        self._withheld = frozenset(withheld)
 
     @property
     def schemas(self) -> tuple[ToolSchema, ...]:
         """The tools as a model is shown them, by name."""
-        return tool_schemas(self._groups)
+        return tool_schemas(self._groups, self._withheld)
 
     def run(self, name: str, arguments: str) -> str:
         """Return a tool's result as JSON.
@@ -65,7 +72,7 @@ class Toolbox:
         return text.encode(errors="replace").decode()
 
     def _result(self, name: str, arguments: str) -> JsonValue:
-        offered = tool_names(self._groups)
+        offered = tool_names(self._groups, self._withheld)
         if name not in offered:
             names = ", ".join(offered) or "none; answer without tools"
             return failure(f"there is no tool {name[:100]!r} for you; your tools are: {names}")

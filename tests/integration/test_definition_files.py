@@ -126,6 +126,28 @@ def test_a_single_file_can_be_checked(tmp_path: Path) -> None:
     assert "has a file that is not valid" in check_file(good)[0]
 
 
+def test_blocks_of_a_feature_that_is_off_are_left_out_of_prompts_and_skills(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    block = "<!-- with sandbox_edit_tools -->\nEdit.\n<!-- end -->\n"
+    front = "---\nagent_type: writer\nskills: [care]\n---\n"
+    (folder / "prompts" / "writer.md").write_text(f"{front}Write.\n{block}")
+    (folder / "skills").mkdir()
+    (folder / "skills" / "care.md").write_text(f"Care.\n{block}")
+    on = load_definitions(folder).agents["writer"]
+    off = load_definitions(folder, features=()).agents["writer"]
+    assert (on.system_prompt, on.assigned_skills) == ("Write.\nEdit.\n", ("Care.\nEdit.\n",))
+    assert (off.system_prompt, off.assigned_skills) == ("Write.\n", ("Care.\n",))
+
+
+def test_a_broken_block_of_a_skill_is_a_problem_of_its_file(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    (folder / "skills").mkdir()
+    (folder / "skills" / "care.md").write_text("Care.\n<!-- end -->\n")
+    assert load_definitions(folder).all_problems == (
+        f"{folder / 'skills' / 'care.md'}:2: `<!-- end -->` ends no block; remove it",
+    )
+
+
 def _folder(tmp_path: Path) -> Path:
     folder = tmp_path / "workflows"
     (folder / "prompts").mkdir(parents=True)

@@ -13,10 +13,19 @@ from hypothesis import strategies as st
 
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import AgentInputs, ProjectDocument
+from reprise.model.feature_blocks import FEATURES
 from reprise.model.loading import parse_agent
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.tools.access import ToolAccess
-from reprise.tools.catalog import TOOL_GROUPS, TOOLS, tool_facts, tool_names, tool_schemas
+from reprise.tools.catalog import (
+    FEATURE_TOOLS,
+    TOOL_GROUPS,
+    TOOLS,
+    tool_facts,
+    tool_names,
+    tool_schemas,
+    withheld_tools,
+)
 from reprise.tools.toolbox import Toolbox
 
 READ = (ToolGroup.PROJECT_READ,)
@@ -78,6 +87,32 @@ def test_every_tool_has_one_group_one_schema_one_revision_and_facts_for_the_key(
     facts = tool_facts(ToolGroup)
     assert {fact["name"]: fact["revision"] for fact in facts} == {
         name: tool.revision for name, tool in TOOLS.items()
+    }
+
+
+def test_every_feature_says_which_tools_it_brings() -> None:
+    assert set(FEATURE_TOOLS) == FEATURES
+    assert withheld_tools(FEATURES) == frozenset()
+    assert withheld_tools(()) == frozenset(
+        {
+            "ApplySandboxFileEdits",
+            "EditSandboxFile",
+            "GetSandboxFileOutline",
+            "ReadSandboxFileLines",
+        }
+    )
+
+
+def test_a_tool_that_is_withheld_is_neither_offered_nor_run_nor_in_the_key() -> None:
+    groups = [ToolGroup.WORKFLOW_READ]
+    withheld = frozenset({"list_prior_steps"})
+    assert tool_names(groups, withheld) == ("read_prior_output",)
+    assert [fact["name"] for fact in tool_facts(groups, withheld)] == ["read_prior_output"]
+    box = Toolbox(groups, ToolAccess(), withheld)
+    assert [schema.name for schema in box.schemas] == ["read_prior_output"]
+    assert json.loads(box.run("list_prior_steps", "{}")) == {
+        "ok": False,
+        "error": "there is no tool 'list_prior_steps' for you; your tools are: read_prior_output",
     }
 
 
