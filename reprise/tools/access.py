@@ -37,6 +37,18 @@ class ProjectDoor:
     """False when searches are answered from elsewhere, of which `rows` tell nothing."""
 
 
+@dataclass(frozen=True)
+class Replacement:
+    """What a change of a file replaced, so that it can be put back."""
+
+    path: str
+    """The file, as `SandboxFiles.resolved` names it."""
+    before: bytes | None
+    """What was there; None where there was no file."""
+    digest: str
+    """SHA-256 of what is there since, in hex."""
+
+
 @dataclass
 class SandboxDoor:
     """A sandbox as the tools of one agent reach it, and what they did there in this step."""
@@ -47,11 +59,12 @@ class SandboxDoor:
     """Renders a composition of the files as they are now and keeps the film; raises as
     `CompositionRenderer.render` does. None where nothing can be rendered."""
     seen: dict[str, str] = field(default_factory=dict)
-    """Path → SHA-256 of the bytes that the agent last read or wrote."""
-    replaced: dict[str, list[bytes | None]] = field(default_factory=dict)
-    """Path → what each edit of it replaced, the last one last; None where there was no file."""
+    """Path, as `SandboxFiles.resolved` names it → hash of the bytes that the agent last read or
+    wrote."""
+    replaced: list[Replacement] = field(default_factory=list)
+    """What the agent's changes replaced, the last one last; the oldest are forgotten."""
     failed: dict[str, int] = field(default_factory=dict)
-    """Call → how often in a row it failed the same way."""
+    """Call → how often it failed since it last went through."""
     rendered: list[Artifact] = field(default_factory=list)
     """Films that were kept."""
 

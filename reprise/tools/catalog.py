@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import ToolSchema
 from reprise.model.feature_blocks import SANDBOX_EDIT_TOOLS
-from reprise.tools import project_read, project_write, workflow_read
+from reprise.tools import project_read, project_write, sandbox_browse, workflow_read
 from reprise.tools.tool import Tool
 
 TOOL_GROUPS: Mapping[str, ToolGroup] = {
@@ -26,12 +26,18 @@ TOOL_GROUPS: Mapping[str, ToolGroup] = {
     "write_project_file": ToolGroup.PROJECT_WRITE,
     "list_prior_steps": ToolGroup.WORKFLOW_READ,
     "read_prior_output": ToolGroup.WORKFLOW_READ,
+    "ListSandboxFiles": ToolGroup.SANDBOX_BROWSE,
 }
 """Every tool and the group that it belongs to."""
 
 TOOLS: Mapping[str, Tool] = {
     tool.schema.name: tool
-    for tool in (*project_read.TOOLS, *project_write.TOOLS, *workflow_read.TOOLS)
+    for tool in (
+        *project_read.TOOLS,
+        *project_write.TOOLS,
+        *workflow_read.TOOLS,
+        *sandbox_browse.TOOLS,
+    )
 }
 """Every tool by name."""
 

@@ -19,7 +19,13 @@ from reprise.tools.access import ToolAccess
 RESULT_CHARS_MAX = 20_000
 """The text in a result is cut after so many characters of JSON."""
 
-ToolFunction = Callable[[Mapping[str, JsonValue], ToolAccess], dict[str, JsonValue]]
+ARGUMENTS_CHARS_MAX = 100_000
+"""Longest arguments of a call, in characters, unless the tool says otherwise."""
+
+Result = dict[str, JsonValue]
+"""A JSON object that begins with `ok`."""
+
+ToolFunction = Callable[[Mapping[str, JsonValue], ToolAccess], Result]
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,19 @@ class Tool:
     """Part of the cache key; bump it when the same arguments would be answered otherwise."""
     function: ToolFunction
     """What answers."""
+    arguments_chars_max: int = ARGUMENTS_CHARS_MAX
+    """Longest arguments of a call, in characters."""
 
 
-def failure(text: str) -> dict[str, JsonValue]:
+def failure(text: str) -> Result:
     """Return the result that tells a model what was wrong and what to do."""
     return {"ok": False, "error": text}
+
+
+def refusal(code: str, text: str, **more: JsonValue) -> Result:
+    """Return a failure of a kind that has a code, with what else is known of it, None left out."""
+    known = {name: value for name, value in more.items() if value is not None}
+    return {"ok": False, "code": code, "error": text, **known}
 
 
 def whole(value: JsonValue, default: int) -> int:

@@ -18,9 +18,6 @@ from reprise.tools.access import ToolAccess
 from reprise.tools.catalog import TOOLS, tool_names, tool_schemas
 from reprise.tools.tool import failure
 
-ARGUMENTS_CHARS_MAX = 100_000
-"""Longest arguments of a call, in characters."""
-
 ANSWER_CHARS_MAX = 40_000
 """Longest result of a call, in characters of JSON; tools keep below it on their own."""
 
@@ -76,15 +73,15 @@ class Toolbox:
         if name not in offered:
             names = ", ".join(offered) or "none; answer without tools"
             return failure(f"there is no tool {name[:100]!r} for you; your tools are: {names}")
-        if len(arguments) > ARGUMENTS_CHARS_MAX:
+        tool = TOOLS[name]
+        if len(arguments) > tool.arguments_chars_max:
             return failure(
-                f"the arguments are longer than {ARGUMENTS_CHARS_MAX} characters; shorten them"
+                f"the arguments are longer than {tool.arguments_chars_max} characters; shorten them"
             )
         try:
             values = json.loads(arguments or "{}")
         except (ValueError, RecursionError) as error:
             return failure(f"the arguments are not JSON ({str(error)[:200]}); send one JSON object")
-        tool = TOOLS[name]
         problem = next(
             jsonschema.Draft202012Validator(tool.schema.parameters).iter_errors(values), None
         )

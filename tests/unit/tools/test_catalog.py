@@ -80,7 +80,7 @@ def test_every_tool_has_one_group_one_schema_one_revision_and_facts_for_the_key(
     assert set(TOOLS) == set(TOOL_GROUPS)
     for name, tool in TOOLS.items():
         assert tool.schema.name == name
-        assert tool.function.__name__ == name
+        assert tool.function.__name__ == snake_case(name)
         assert tool.revision.isdecimal()
         jsonschema.Draft202012Validator.check_schema(tool.schema.parameters)
         assert tool.schema.parameters["additionalProperties"] is False
@@ -117,7 +117,18 @@ def test_a_tool_that_is_withheld_is_neither_offered_nor_run_nor_in_the_key() -> 
 
 
 PROMPTS = sorted((Path(__file__).parents[3] / "workflows").rglob("*.md"))
-NAMED = re.compile(r"\b(?:list|read|search|write)_[a-z_]+\b")
+NAMED = re.compile(
+    r"\b(?:(?:list|read|search|write)_[a-z_]+"
+    r"|(?:Apply|Edit|Get|List|Read|Undo|Write)Sandbox\w+|RenderComposition)\b"
+)
+
+
+def snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def test_a_tool_that_a_prompt_may_name_is_recognised() -> None:
+    assert [name for name in TOOLS if NAMED.fullmatch(name) is None] == []
 
 
 @pytest.mark.parametrize("path", PROMPTS, ids=lambda path: path.stem)
