@@ -54,6 +54,7 @@ def sandbox_tool(
                 LONE_SURROGATE,
                 f"{halved} holds half of a surrogate pair, which is no character; write the whole "
                 "character or leave it out",
+                argument=halved,
             )
         try:
             return function(model.model_validate(arguments), access.sandbox)

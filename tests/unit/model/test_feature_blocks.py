@@ -22,6 +22,12 @@ def test_a_block_goes_with_its_marks_while_its_feature_is_off() -> None:
     assert kept_text(TEXT, ()).text == "One.\nThree."
 
 
+def test_what_stands_in_its_place_is_kept_while_the_feature_is_off() -> None:
+    text = "One.\n<!-- without sandbox_edit_tools -->\nTwo.\n<!-- end -->"
+    assert kept_text(text, ()).text == "One.\nTwo."
+    assert kept_text(text, [SANDBOX_EDIT_TOOLS]).text == "One."
+
+
 def test_marks_may_be_indented_and_stand_more_than_once() -> None:
     text = "a\n  <!-- with sandbox_edit_tools -->\nb\n  <!-- end -->\n" + TEXT
     assert kept_text(text, ()).text == "a\nOne.\nThree."
@@ -29,7 +35,7 @@ def test_marks_may_be_indented_and_stand_more_than_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x\n\n", "<!-- a remark -->\n", "<!-- without -->", "a <b> c"]
+    "text", ["", "x\n\n", "<!-- a remark -->\n", "<!-- endless -->", "a <b> c"]
 )
 def test_a_text_without_marks_is_the_very_same(text: str) -> None:
     assert kept_text(text, ()).text is text
