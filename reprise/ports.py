@@ -26,10 +26,10 @@ from reprise.model.result import (
     StepRecord,
 )
 from reprise.model.sandbox import (
-    FILE_BYTES_MAX,
     CompositionRequest,
     RenderedComposition,
     SandboxFile,
+    SandboxTree,
 )
 from reprise.model.savings import Savings, SavingsBy
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
@@ -587,8 +587,12 @@ class SandboxFiles(Protocol):
     wrong with the disk is a StoreError.
     """
 
-    def read(self, path: str, *, size_bytes_max: int = FILE_BYTES_MAX) -> bytes:
+    def read(self, path: str, *, size_bytes_max: int | None = None) -> bytes:
         """Return a file's bytes.
+
+        Args:
+            path: The file.
+            size_bytes_max: Larger ones are refused; None: what an `update` may be given.
 
         Raises:
             SandboxRefused: The path or the file cannot be used.
@@ -600,10 +604,11 @@ class SandboxFiles(Protocol):
     ) -> None:
         """Give a file the bytes that `change` makes of its present ones, or leave it (None).
 
-        The file is locked against every other `update` and `remove`, of any process. It is written
-        whole (temporary file, fsync, rename), keeps its mode, and is not written when its bytes
-        are not those any more that `change` was given. What `change` raises goes up; the file is
-        untouched then.
+        Every other `update` and `remove` of the sandbox waits, of any process; one from within
+        `change` waits in vain. The file is written whole (temporary file, fsync, rename), keeps
+        its mode, and is not written when its bytes are not those any more that `change` was given
+        (`stale`), or are those that it made. What `change` raises goes up; the file is untouched
+        then.
 
         Args:
             path: The file; a link to one inside changes the one it leads to.
@@ -612,6 +617,7 @@ class SandboxFiles(Protocol):
 
         Raises:
             SandboxRefused: The path or the file cannot be used; nothing was changed.
+            StoreTimeout: Another writer took too long.
         """
         ...
 
@@ -635,10 +641,25 @@ class SandboxFiles(Protocol):
         ...
 
     def list(self) -> Sequence[SandboxFile]:
-        """Return the regular files, by path; no link, no `node_modules`, no `.git`.
+        """Return the regular files, by path: all that `read` gives without following links.
+
+        Left out is what no path can name (`node_modules`, `.git`, odd names, what lies too deep)
+        and what `read` refuses but for its size.
 
         Raises:
-            SandboxRefused: There are more than its limits allow.
+            SandboxRefused: There are more than its limits allow, or one cannot be read.
+        """
+        ...
+
+    def copy_to(self, target: Path) -> SandboxTree:
+        """Copy the files that `list` gives into a folder, which is made; what is there stays.
+
+        Returns:
+            What was copied: its digests are those of the copied bytes, whatever changed meanwhile.
+
+        Raises:
+            SandboxRefused: As `list`; what was copied so far is there.
+            StoreError: The copy cannot be written, or one of the files is there already.
         """
         ...
 

@@ -15,6 +15,10 @@ from reprise.model.base import Value
 
 FILE_BYTES_MAX = 2 * 2**20
 """Largest file that the tools read, write or edit."""
+TREE_BYTES_MAX = 512 * 2**20
+"""Largest sandbox: all its files together."""
+ENTRIES_MAX = 5_000
+"""Most files, folders and links that a sandbox holds."""
 
 
 class SandboxFault(StrEnum):
@@ -40,6 +44,17 @@ class SandboxFault(StrEnum):
     """The file is not what it was when it was read."""
     DENIED = "denied"
     """The file system refuses."""
+
+
+class SandboxLimits(Value):
+    """How large a sandbox may become. What was made larger by a program can be read and shrunk."""
+
+    file_bytes_max: int = Field(default=FILE_BYTES_MAX, ge=1)
+    """Largest file that is read by default, edited or written."""
+    tree_bytes_max: int = Field(default=TREE_BYTES_MAX, ge=1)
+    """All files together."""
+    entries_max: int = Field(default=ENTRIES_MAX, ge=1)
+    """Files, folders and links together."""
 
 
 class SandboxFile(Value):
