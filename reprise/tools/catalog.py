@@ -15,7 +15,13 @@ from pydantic import JsonValue
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import ToolSchema
 from reprise.model.feature_blocks import SANDBOX_EDIT_TOOLS
-from reprise.tools import project_read, project_write, sandbox_browse, workflow_read
+from reprise.tools import (
+    project_read,
+    project_write,
+    sandbox_authoring,
+    sandbox_browse,
+    workflow_read,
+)
 from reprise.tools.tool import Tool
 
 TOOL_GROUPS: Mapping[str, ToolGroup] = {
@@ -27,6 +33,12 @@ TOOL_GROUPS: Mapping[str, ToolGroup] = {
     "list_prior_steps": ToolGroup.WORKFLOW_READ,
     "read_prior_output": ToolGroup.WORKFLOW_READ,
     "ListSandboxFiles": ToolGroup.SANDBOX_BROWSE,
+    "ReadSandboxFile": ToolGroup.SANDBOX_BROWSE,
+    "ReadSandboxFileLines": ToolGroup.SANDBOX_BROWSE,
+    "WriteSandboxFile": ToolGroup.SANDBOX_AUTHORING,
+    "EditSandboxFile": ToolGroup.SANDBOX_AUTHORING,
+    "ApplySandboxFileEdits": ToolGroup.SANDBOX_AUTHORING,
+    "UndoSandboxFileEdit": ToolGroup.SANDBOX_AUTHORING,
 }
 """Every tool and the group that it belongs to."""
 
@@ -37,6 +49,7 @@ TOOLS: Mapping[str, Tool] = {
         *project_write.TOOLS,
         *workflow_read.TOOLS,
         *sandbox_browse.TOOLS,
+        *sandbox_authoring.TOOLS,
     )
 }
 """Every tool by name."""

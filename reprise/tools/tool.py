@@ -47,10 +47,10 @@ def failure(text: str) -> Result:
     return {"ok": False, "error": text}
 
 
-def refusal(code: str, text: str, **more: JsonValue) -> Result:
+def refusal(code: str, error: str, /, **more: JsonValue) -> Result:
     """Return a failure of a kind that has a code, with what else is known of it, None left out."""
     known = {name: value for name, value in more.items() if value is not None}
-    return {"ok": False, "code": code, "error": text, **known}
+    return {"ok": False, "code": code, "error": error, **known}
 
 
 def whole(value: JsonValue, default: int) -> int:

@@ -1,0 +1,33 @@
+"""Lines of a sandbox file as a reading by lines shows them: numbered, long ones cut.
+
+Source: specification E4, E11. Tests: tests/unit/tools/test_sandbox_browse.py.
+"""
+
+import re
+from collections.abc import Sequence
+
+LINE_CHARS_MAX = 1_000
+"""A longer line is cut in a reading by lines."""
+
+CUT_MARK = re.compile(r"\[cut: [0-9]+ more characters\]")
+"""What stands where a line was cut; the file does not hold it."""
+
+
+def line_count(data: bytes) -> int:
+    """Return how many lines a file has; an empty one has none."""
+    return data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+
+
+def numbered(lines: Sequence[str], first: int) -> list[str]:
+    """Return lines with their numbers, `12| text`, long ones cut.
+
+    Args:
+        lines: The lines.
+        first: Number of the first of them.
+    """
+    return [f"{at}| {_shown(line)}" for at, line in enumerate(lines, first)]
+
+
+def _shown(line: str) -> str:
+    more = len(line) - LINE_CHARS_MAX
+    return f"{line[:LINE_CHARS_MAX]}[cut: {more} more characters]" if more > 0 else line
