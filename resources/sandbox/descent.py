@@ -13,6 +13,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ from reprise.errors import SandboxRefused, StoreUnusable
 from reprise.model.sandbox import SandboxFault
 from reprise.model.sandbox_path import (
     FOLDERS_MAX,
+    PATH_BYTES_MAX,
     case_clash,
     clash,
     is_folder,
@@ -33,6 +35,8 @@ from resources.sandbox.typed_errors import check_kind
 
 LINKS_MAX = 40
 """Links followed on one way; Linux has the same bound."""
+NAMES_MAX = 100_000
+"""Names looked at in one folder."""
 
 # Without O_NONBLOCK, opening what became a pipe meanwhile would wait for its other end.
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -156,22 +160,42 @@ class Descent:
         self.missing = ()
 
     def _walked(self, pending: list[str]) -> str:
+        of_links = 0  # So many names, the next ones, are those of links that were followed.
         while pending:
             name = pending.pop()
-            if name == "..":
-                self._leave()
+            is_of_link = of_links > 0
+            of_links -= is_of_link
+            if name in (".", ".."):
+                if name == "..":
+                    self._leave()
                 continue
             try:
                 target = self._link_target(name)
             except FileNotFoundError:
-                return self._nothing_there([name, *reversed(pending)])
+                return self._nothing_there([name, *reversed(pending)], is_of_link=is_of_link)
             if target is not None:
-                pending.extend(reversed(self._followed(target)))
+                followed = self._followed(target)
+                of_links += len(followed)
+                pending.extend(reversed(followed))
             elif pending:
                 self._enter(name)
             else:
-                return name
+                return self._arrived((), name)
         raise is_folder(self._path)
+
+    def _arrived(self, missing: tuple[str, ...], name: str) -> str:
+        # A link may lead to what no path can name: no listing would show what is done there.
+        if len(self._way) + len(missing) > FOLDERS_MAX:
+            raise self._too_deep()
+        if len(joined((*self._way, *missing, name)).encode()) > PATH_BYTES_MAX:
+            problem = f"the path that it leads to has more than {PATH_BYTES_MAX} bytes"
+            raise refused(self._path, SandboxFault.BAD_PATH, problem)
+        self.missing = missing
+        return name
+
+    def _too_deep(self) -> SandboxRefused:
+        problem = f"it lies more than {FOLDERS_MAX} folders deep"
+        return refused(self._path, SandboxFault.BAD_PATH, problem)
 
     def _link_target(self, name: str) -> str | None:
         try:
@@ -189,9 +213,10 @@ class Descent:
         if target.startswith("/"):
             problem = "a link on its way is absolute, which leads out of the sandbox"
             raise refused(self._path, SandboxFault.OUTSIDE, problem)
-        names = [name for name in target.split("/") if name not in ("", ".")]
+        # A slash at the end stays as a dot: it asks for a folder, as the dot does.
+        names = [name or "." for name in target.split("/")]
         for name in names:
-            odd = None if name == ".." else name_problem(name)
+            odd = None if name in (".", "..") else name_problem(name)
             if odd is not None:
                 problem = f"a link on its way leads out of what the sandbox may hold: {odd}"
                 raise refused(self._path, SandboxFault.OUTSIDE, problem)
@@ -206,8 +231,7 @@ class Descent:
 
     def _enter(self, name: str) -> None:
         if len(self._way) == FOLDERS_MAX:
-            problem = f"it lies more than {FOLDERS_MAX} folders deep"
-            raise refused(self._path, SandboxFault.BAD_PATH, problem)
+            raise self._too_deep()
         try:
             folder = os.open(name, FOLDER_FLAGS, dir_fd=self.folder)
         except OSError as error:
@@ -224,24 +248,22 @@ class Descent:
             return refused(self._path, SandboxFault.STALE, problem)
         return under_file(self._path, there)
 
-    def _nothing_there(self, names: list[str]) -> str:
-        if self._links:
+    def _nothing_there(self, names: list[str], *, is_of_link: bool) -> str:
+        if is_of_link:
             there = joined((*self._way, *names))
             problem = f"it is a link to {there!r}, which is not there; write that file first"
             raise refused(self._path, SandboxFault.NOT_FOUND, problem)
-        *missing, name = names
-        self.missing = tuple(missing)
-        return name
+        return self._arrived(tuple(names[:-1]), names[-1])
 
 
 def names_in(folder: int) -> list[str]:
-    """Return the names in an open folder.
+    """Return the names in an open folder, `NAMES_MAX` at most.
 
     Raises:
         OSError: It cannot be read.
     """
     with os.scandir(folder) as entries:
-        return [entry.name for entry in entries]
+        return [entry.name for entry in islice(entries, NAMES_MAX)]
 
 
 def sync_folder(folder: int) -> None:

@@ -92,6 +92,7 @@ class FolderSandbox:
             try:
                 with opened(place.folder, place.name, path) as (handle, status):
                     check_writable(path, status)
+                    check_size(path, status.st_size, self._limits.tree_bytes_max)
                     found = hashlib.sha256()
                     for chunk in chunks(handle, status.st_size + 1):
                         found.update(chunk)
@@ -148,23 +149,34 @@ class FolderSandbox:
     def _taken(self, target: Path | None) -> "tuple[SandboxFile, ...]":
         with typed_errors("."):
             root = open_root(self.root)
+        taken: dict[str, SandboxFile] = {}
+        left_bytes = self._limits.tree_bytes_max
         try:
             with closing(found_files(root, Room(self._limits))) as files:
-                taken = [self._file(found, target) for found in files]
+                for found in files:
+                    file = _taken_file(found, target, left_bytes)
+                    if file is not None:
+                        taken[file.path] = file
+                        left_bytes -= file.size_bytes
         finally:
             os.close(root)
-        return tuple(sorted(filter(None, taken), key=lambda file: file.path))
+        return tuple(taken[path] for path in sorted(taken))
 
-    def _file(self, found: Found, target: Path | None) -> SandboxFile | None:
-        with typed_errors(found.path):
-            try:
-                with opened(found.folder, found.name, found.path) as (handle, status):
-                    data = chunks(handle, self._limits.tree_bytes_max)
-                    mode = status.st_mode & 0o777
-                    digest, size_bytes = _digested(data, target and target / found.path, mode)
-            except (FileNotFoundError, SandboxRefused):
-                return None  # It went, or became something else, since the walk came by.
-        return SandboxFile(path=found.path, size_bytes=size_bytes, mode=mode, digest=digest)
+
+def _taken_file(found: Found, target: Path | None, size_bytes_max: int) -> SandboxFile | None:
+    with typed_errors(found.path):
+        try:
+            with opened(found.folder, found.name, found.path) as (handle, status):
+                mode = status.st_mode & 0o777
+                # The walk summed up what it saw; a file may have grown since.
+                data = chunks(handle, size_bytes_max + 1)
+                digest, size_bytes = _digested(data, target and target / found.path, mode)
+        except FileNotFoundError:
+            return None  # It went since the walk came by.
+        except SandboxRefused:
+            return None  # It became something else.
+    check_size(found.path, size_bytes, size_bytes_max)
+    return SandboxFile(path=found.path, size_bytes=size_bytes, mode=mode, digest=digest)
 
 
 def _digested(data: Iterator[bytes], copy: Path | None, mode: int) -> tuple[str, int]:

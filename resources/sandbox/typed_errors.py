@@ -10,7 +10,6 @@ from reprise.model.sandbox import SandboxFault
 from reprise.model.sandbox_path import is_folder, refused, shown
 from resources.atomic_file import store_error
 
-_NO_FILE = "it is a device, a pipe or a socket; choose another path"
 _REFUSALS: dict[int, tuple[SandboxFault, str]] = {
     errno.ENOENT: (
         SandboxFault.STALE,
@@ -23,9 +22,6 @@ _REFUSALS: dict[int, tuple[SandboxFault, str]] = {
     errno.EACCES: (SandboxFault.DENIED, "its permissions do not allow it; choose another file"),
     errno.EPERM: (SandboxFault.DENIED, "the system does not allow it; choose another file"),
     errno.ENAMETOOLONG: (SandboxFault.BAD_PATH, "it is too long; choose a shorter name"),
-    errno.ENXIO: (SandboxFault.NOT_A_FILE, _NO_FILE),
-    errno.EOPNOTSUPP: (SandboxFault.NOT_A_FILE, _NO_FILE),
-    errno.ENODEV: (SandboxFault.NOT_A_FILE, _NO_FILE),
 }
 
 
@@ -53,7 +49,8 @@ def check_kind(path: str, status: os.stat_result) -> None:
     if stat.S_ISLNK(mode):
         raise refused(path, *_REFUSALS[errno.ELOOP])
     if not stat.S_ISREG(mode):
-        raise refused(path, SandboxFault.NOT_A_FILE, _NO_FILE)
+        problem = "it is a device, a pipe or a socket; choose another path"
+        raise refused(path, SandboxFault.NOT_A_FILE, problem)
     if status.st_nlink > 1:
         problem = "the file has further names (hard links), which may be outside; copy it first"
         raise refused(path, SandboxFault.HARD_LINK, problem)

@@ -7,6 +7,7 @@ listing shows and which the next writer in that folder removes.
 Source: specification E1, E8; STYLE habit 10.
 """
 
+import errno
 import os
 import re
 import secrets
@@ -26,6 +27,8 @@ NEW_FILE_MODE = 0o644
 # Neither waits for the other end of what became a pipe, nor follows what became a link.
 _READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _PART_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# What opening answers for a link, a pipe, a socket and a device.
+_REPLACED = frozenset({errno.ELOOP, errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV})
 _PART_NAME = re.compile(re.escape(PART_PREFIX) + "[0-9a-f]{16}")
 
 
@@ -49,7 +52,12 @@ def opened(folder: int, name: str, path: str) -> Iterator[tuple[int, os.stat_res
     """
     # Looked at first: opening some devices does something.
     check_kind(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
-    handle = os.open(name, _READ_FLAGS, dir_fd=folder)
+    try:
+        handle = os.open(name, _READ_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _REPLACED:
+            raise stale(path) from error
+        raise
     try:
         status = os.fstat(handle)
         check_kind(path, status)
