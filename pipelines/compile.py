@@ -34,15 +34,19 @@ from pipelines.throttle import Throttled
 from reprise.cache.key import ALGORITHM_REVISIONS
 from reprise.canonical import canonical_json
 from reprise.errors import DefinitionInvalid, RepriseError, StoreError
-from reprise.model.agent import AgentDefinition
+from reprise.model.agent import SANDBOX_GROUPS, AgentDefinition
 from reprise.model.execution import Execution, executing
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
+from reprise.model.sandbox import EarlierRun
 from reprise.model.workflow import Step, Workflow
 
 logger = logging.getLogger(__name__)
 
 IO_MANAGER_KEY = "step_cache"
 SERVICES_KEY = "services"
+
+PARENTS_MAX = 20
+"""So many runs back a re-execution looks for a sandbox to go on from."""
 
 RETRY_POLICY = dg.RetryPolicy(
     max_retries=2, delay=2.0, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -231,7 +235,7 @@ def _step_asset(
         # The step asks the IO manager's cache before it executes (specification D4).
         io_manager: StepCacheIOManager = context.resources.step_cache
         services: Services = replace(context.resources.services, cache=io_manager.cache)
-        run = _step_run(workflow, step, context, list(references.values()))
+        run = _step_run(workflow, step, context, list(references.values()), services)
         # From the run's tags, so that it is the same in every executor and on every machine.
         with executing(_execution(context, services)):
             record, result = _execute(run, context, services)
@@ -259,6 +263,7 @@ def _step_run(
     step: Step,
     context: dg.AssetExecutionContext,
     references: Sequence[StepReference],
+    services: Services,
 ) -> StepRun:
     options = run_options(context.run, workflow)
     stop = cancellation(context.run.run_id)
@@ -271,8 +276,38 @@ def _step_run(
         history=merged_history(references),
         cache_mode=options.cache_of(step),
         provider_id=options.provider,
+        earlier=_earlier_runs(step, context, references, services),
         progress=Throttled(log, run_id=context.run.run_id, label=step.label),
         cancelled=stop.is_set,
+    )
+
+
+def _earlier_runs(
+    step: Step,
+    context: dg.AssetExecutionContext,
+    references: Sequence[StepReference],
+    services: Services,
+) -> tuple[EarlierRun, ...]:
+    """Return the runs that a run's sandbox goes on from, for a step that has one.
+
+    A re-execution goes on from its parent. Where a step is run alone, it is the run that its inputs
+    are from, as that was before the step.
+    """
+    agents = step_agents(step, services.agents)
+    if not any(agent.tool_groups & SANDBOX_GROUPS for agent in agents):
+        return ()
+    parents: list[str] = []
+    run: dg.DagsterRun | None = context.run
+    while run is not None and run.parent_run_id is not None and len(parents) < PARENTS_MAX:
+        parents.append(run.parent_run_id)
+        run = context.instance.get_run_by_id(run.parent_run_id)
+    earlier = [EarlierRun(run_id=run_id) for run_id in parents]
+    nearest_first = sorted(references, key=lambda each: each.seen.order, reverse=True)
+    inputs = dict.fromkeys(each.run_id for each in nearest_first if each.seen.order > 0)
+    return tuple(earlier) + tuple(
+        EarlierRun(run_id=run_id, before_order=step.order)
+        for run_id in inputs
+        if run_id not in (context.run.run_id, *parents)
     )
 
 

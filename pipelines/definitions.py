@@ -29,6 +29,7 @@ from pipelines.indexing import ProjectIndexing
 from pipelines.ingest import Ingest
 from pipelines.project_files import ProjectFiles
 from pipelines.provider_wiring import configured_provider
+from pipelines.sandbox_wiring import SandboxWiring
 from pipelines.savings import savings_asset
 from pipelines.schedules import daily_schedule
 from pipelines.sensors import project_partitions_sensor
@@ -48,6 +49,7 @@ from reprise.ports import (
     ProjectIndex,
     ProjectRegistry,
     ProjectSearch,
+    Sandboxes,
     SpeechRecognizer,
     VideoAnalyzer,
 )
@@ -174,6 +176,11 @@ class Wiring:
         """The step-result cache's own adapters."""
         return CacheWiring(self.settings, self.objects, store=self._store)
 
+    @cached_property
+    def sandboxes(self) -> Sandboxes:
+        """The sandboxes of executions."""
+        return SandboxWiring(self.settings).sandboxes
+
     @property
     def entries(self) -> PayloadOffload:
         """The cache's entries, for people's commands: without deadlines."""
@@ -251,6 +258,7 @@ class Wiring:
             default_provider=self.settings.provider,
             clock=now,
             functions=self.functions,
+            sandboxes=self.sandboxes,
             loop_limits=self.settings.agents,
             loop_clock=MachineClock(),
             budget=ContextBudget(self.settings.context_budget, self.digests),
@@ -352,7 +360,7 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
             IO_MANAGER_KEY: dg.IOManagerDefinition.hardcoded_io_manager(io_manager),
             BUDGET_KEY: context_budget_resource(wiring.settings.context_budget, wiring.digests),
             SERVICES_KEY: dg.ResourceDefinition(
-                lambda context: _of_run(wiring, getattr(context.resources, BUDGET_KEY)),
+                lambda context: _of_run(wiring, context),
                 required_resource_keys={BUDGET_KEY},
             ),
         },
@@ -360,12 +368,14 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
     )
 
 
-def _of_run(wiring: Wiring, budget: ContextBudget) -> Iterator[Services]:
+def _of_run(wiring: Wiring, context: dg.InitResourceContext) -> Iterator[Services]:
     """Give the services to a run; at its end the cache writes down what was used."""
     try:
-        yield replace(wiring.services, budget=budget)
+        yield replace(wiring.services, budget=getattr(context.resources, BUDGET_KEY))
     finally:
         wiring.cache_wiring.flush()
+        if context.run is not None:
+            wiring.sandboxes.release(context.run.run_id)
 
 
 @contextmanager

@@ -21,12 +21,12 @@ def step_reads(
     reads: dict[int, frozenset[int]] = {}
     last_effect: int | None = None
     last_stop: int | None = None
-    project = _ProjectOrder()
+    project, sandbox = _ProjectOrder(), _SandboxOrder()
     for step in workflow.steps:
         its_agents = step_agents(step, agents)
         orders = set(read_orders(step, workflow, its_agents))
         groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in its_agents))
-        orders |= project.waits(step, groups)
+        orders |= project.waits(step, groups) | sandbox.waits(step, groups)
         if last_stop is not None:
             orders.add(last_stop)
         if step.function is not None and step.function.stops:
@@ -67,6 +67,30 @@ class _ProjectOrder:
             self._readers.add(step.order)
         if step.type is StepType.VIDEO_ANALYZE:
             self._analyses.add(step.order)
+        return waits
+
+
+class _SandboxOrder:
+    """The order between steps that browse the sandbox and steps that change it.
+
+    Who browses sees what earlier steps authored and rendered; what a later step does it does not.
+    """
+
+    def __init__(self) -> None:
+        self._authors: set[int] = set()
+        self._browsers: set[int] = set()
+
+    def waits(self, step: Step, groups: frozenset[ToolGroup]) -> set[int]:
+        """Return the earlier steps that a step waits for on account of the sandbox."""
+        waits: set[int] = set()
+        browses = ToolGroup.SANDBOX_BROWSE in groups
+        if browses:
+            waits |= self._authors
+        if groups & {ToolGroup.SANDBOX_AUTHORING, ToolGroup.SANDBOX_RENDER}:
+            waits |= self._browsers
+            self._authors.add(step.order)
+        if browses:
+            self._browsers.add(step.order)
         return waits
 
 

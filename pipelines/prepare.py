@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from pipelines.services import Services, StepContext
 from pipelines.step_run import RunCacheMode, StepRun
+from pipelines.step_sandbox import StepSandbox
 from reprise.agents.messages import system_prompt
 from reprise.context.budget import ComposedInput, ModelRoom, PriorText
 from reprise.context.step_input import (
@@ -26,9 +27,10 @@ from reprise.context.step_input import (
 )
 from reprise.context.variables import substitute, substitute_all
 from reprise.errors import UnknownName
-from reprise.model.agent import AgentDefinition
+from reprise.model.agent import SANDBOX_GROUPS, AgentDefinition, ToolGroup
 from reprise.model.budget import CHARS_PER_TOKEN
 from reprise.model.conversation import PriorOutput
+from reprise.model.sandbox import SandboxExecution
 from reprise.model.variables import REQUEST_VARIABLE
 from reprise.model.workflow import InputMode, Step, StepType
 from reprise.tools.catalog import tool_facts
@@ -89,6 +91,7 @@ def prepare_step(run: StepRun, services: Services, workdir: Path) -> PreparedSte
         agents=agents,
         searched=services.search_state(run.project_id, agents),
         files=tuple(services.projects.files(run.project_id)),
+        sandbox=_sandbox(run, services, agents),
         provider=services.provider(run.provider_id or services.default_provider),
         services=services,
         workdir=workdir,
@@ -116,6 +119,23 @@ def step_agents(step: Step, agents: Mapping[str, AgentDefinition]) -> tuple[Agen
             raise UnknownName(message)
         found.append(agent)
     return tuple(found)
+
+
+def _sandbox(
+    run: StepRun, services: Services, agents: Sequence[AgentDefinition]
+) -> StepSandbox | None:
+    groups = frozenset[ToolGroup]().union(*(agent.tool_groups for agent in agents))
+    if not groups & SANDBOX_GROUPS:
+        return None
+    execution = SandboxExecution(
+        run_id=run.run_id,
+        project_id=run.project_id,
+        workflow_id=run.workflow.id,
+        template=run.workflow.sandbox.template,
+        seed=run.workflow.sandbox.seed,
+        earlier=run.earlier,
+    )
+    return StepSandbox(services.sandboxes, execution, run.step, groups)
 
 
 def _prior_outputs(

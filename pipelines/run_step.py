@@ -22,6 +22,8 @@ from pipelines.identify import identify_step, last_key
 from pipelines.prepare import PreparedStep, prepare_step
 from pipelines.services import Services
 from pipelines.step_run import RunCacheMode, StepOutcome, StepRun
+from pipelines.step_sandbox import StepSandbox
+from reprise.agents.loop import add_usage
 from reprise.cache.explain import TEXT_FIELDS
 from reprise.cache.key import KeyFacts
 from reprise.cache.lookup import StepCost, StepIdentity
@@ -166,14 +168,30 @@ class _Attempt:
             logger.warning("the transcripts of %s are not indexed: %s", self._run.where, error)
 
     def _execute(self) -> StepResult:
+        sandbox = self._context.sandbox
         with _folder(self._context.workdir):
-            result = self._identified.executor.execute(self._context)
+            if sandbox is None:
+                result = self._identified.executor.execute(self._context)
+            else:
+                result = self._in_sandbox(sandbox)
         if self._run.cancelled():
             message = f"{self._run.where} was stopped"
             stopped = Cancelled(message)
             stopped.usage = result.usage
             raise stopped
         return result
+
+    def _in_sandbox(self, sandbox: StepSandbox) -> StepResult:
+        spent = Usage()
+        try:
+            with sandbox.opened() as figures:
+                result = self._identified.executor.execute(self._context)
+                spent = result.usage
+        except BaseException as error:
+            # Something only where the work was done and the sandbox is not kept after it.
+            add_usage(error, spent)
+            raise
+        return result.model_copy(update={"metadata": {**result.metadata, **figures}})
 
     def _look_up(self, identity: StepIdentity) -> Lookup:
         match self._run.cache_mode:

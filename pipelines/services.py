@@ -14,6 +14,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from pipelines.project_files import ProjectFiles
+from pipelines.step_sandbox import StepSandbox
 from reprise.agents.answer_schema import answer_schema
 from reprise.agents.loop import LOOP_REVISION
 from reprise.cache.key import KeyFacts, file_rows
@@ -47,6 +48,7 @@ from reprise.ports import (
     ProjectIndex,
     ProjectRegistry,
     ProjectSearch,
+    Sandboxes,
     SpeechRecognizer,
     VideoAnalyzer,
 )
@@ -108,6 +110,8 @@ class Services:
     default_provider: str
     clock: Callable[[], datetime]
     functions: FunctionLoader
+    sandboxes: Sandboxes
+    """One for each execution whose agents have sandbox tools."""
     scratch: Callable[[], Path]
     """Folder for work in progress, made when first asked for; each step has its own in it."""
     loop_limits: LoopLimits
@@ -162,6 +166,8 @@ class StepContext:
     """The project's files, by name."""
     searched: SearchState
     """What its agents' searches are answered from; nothing when none may search."""
+    sandbox: StepSandbox | None
+    """The execution's sandbox; None when none of its agents has sandbox tools."""
     provider: ModelProvider
     services: Services
     workdir: Path
@@ -272,6 +278,7 @@ class StepContext:
             ),
             tools=tool_facts(groups, self.services.withheld_tools) if groups else (),
             files=self._seen_files() if reads_project else None,
+            sandbox=None if self.sandbox is None else self.sandbox.seen(),
             history=self.prior_rows() if reads_history else None,
             context_budget=None
             if self.budgeted is None
@@ -279,11 +286,12 @@ class StepContext:
         )
 
     def as_of_now(self) -> "StepContext":
-        """Return the same step with the project's files and index as they are now."""
+        """Return the same step with project, index and sandbox as they are now."""
         return replace(
             self,
             files=tuple(self.services.projects.files(self.project_id)),
             searched=self.services.search_state(self.project_id, self.agents),
+            sandbox=None if self.sandbox is None else self.sandbox.as_of_now(),
         )
 
     def _seen_files(self) -> tuple[tuple[str, ...], ...]:

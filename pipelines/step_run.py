@@ -11,6 +11,7 @@ from enum import StrEnum
 from reprise.model.budget import BudgetReport
 from reprise.model.cache import Lookup
 from reprise.model.result import SeenStep, StepResult
+from reprise.model.sandbox import EarlierRun
 from reprise.model.workflow import Step, Workflow
 from reprise.ports import Cancelled, Progress
 
@@ -45,6 +46,8 @@ class StepRun:
     cache_mode: RunCacheMode = RunCacheMode.USE
     provider_id: str | None = None
     """Provider of the run; None takes the configured one."""
+    earlier: tuple[EarlierRun, ...] = ()
+    """Runs that this one goes on from, the nearest first; its sandbox begins with theirs."""
     progress: Progress = _unheard
     cancelled: Cancelled = lambda: False
 

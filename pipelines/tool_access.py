@@ -9,9 +9,9 @@ Source: specification A2, C2, C23.
 from pipelines.services import StepContext
 from reprise.agents.loop import AgentAnswer, AgentTask, run_agent
 from reprise.errors import StoreError
-from reprise.model.agent import ToolGroup
+from reprise.model.agent import SANDBOX_GROUPS, ToolGroup
 from reprise.model.search import IndexedFile, SearchAnswer
-from reprise.tools.access import ProjectDoor, ToolAccess
+from reprise.tools.access import ProjectDoor, SandboxDoor, ToolAccess
 from reprise.tools.toolbox import Toolbox
 
 MOVED = "the search index changed while the agent read it"
@@ -42,7 +42,7 @@ class StepTools:
         self._moved = False
         reaches = {ToolGroup.PROJECT_READ, ToolGroup.PROJECT_WRITE} & task.agent.tool_groups
         door = self._door() if reaches else None
-        self._access = ToolAccess(task.inputs, door)
+        self._access = ToolAccess(task.inputs, door, self._sandbox(task))
         withheld = context.services.withheld_tools
         self.toolbox = Toolbox(task.agent.tool_groups, self._access, withheld)
 
@@ -66,6 +66,12 @@ class StepTools:
             write=lambda name, text: files.write_document(project_id, name, text),
             searches_rows=self._context.searched.elsewhere is None,
         )
+
+    def _sandbox(self, task: AgentTask) -> SandboxDoor | None:
+        sandbox = self._context.sandbox
+        if sandbox is None or not SANDBOX_GROUPS & task.agent.tool_groups:
+            return None
+        return SandboxDoor(sandbox.files)
 
     def _search(self, query: str, limit: int) -> SearchAnswer:
         self._require_index()

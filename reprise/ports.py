@@ -4,7 +4,7 @@ An adapter wraps foreign errors in those of reprise/errors.py. Each port has an 
 use and an in-memory or scripted one that passes the same contract tests (tests/integration/).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -28,13 +28,17 @@ from reprise.model.result import (
 from reprise.model.sandbox import (
     CompositionRequest,
     RenderedComposition,
+    SandboxExecution,
     SandboxFile,
+    SandboxMoment,
+    SandboxSnapshot,
     SandboxTree,
 )
 from reprise.model.savings import Savings, SavingsBy
 from reprise.model.search import IndexedFile, IndexRow, SearchAnswer
 from reprise.model.stored import ObjectInfo
 from reprise.model.user import User
+from reprise.model.workflow import Step
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and the share done (0 to 1, or None when unknown)."""
@@ -660,6 +664,64 @@ class SandboxFiles(Protocol):
         Raises:
             SandboxRefused: As `list`; what was copied so far is there.
             StoreError: The copy cannot be written, or one of the files is there already.
+        """
+        ...
+
+
+class Sandboxes(Protocol):
+    """The sandboxes of executions: a workspace for each run and project, and its snapshots.
+
+    Two executions never see each other's. What is wrong with the disk is a StoreError; what is
+    wrong with a template is a BadInput; a sandbox beyond its limits is a SandboxRefused.
+    """
+
+    def open(self, execution: SandboxExecution) -> SandboxFiles:
+        """Return an execution's files; made whole, once, where there are none yet.
+
+        It is not removed by `sweep` until it is released, or the process ends.
+        """
+        ...
+
+    def tree(self, execution: SandboxExecution) -> SandboxTree:
+        """Return the files that there are, or that `open` would make; writes nothing."""
+        ...
+
+    def snapshot(
+        self, execution: SandboxExecution, step: Step, moment: SandboxMoment
+    ) -> SandboxTree:
+        """Keep the files of an execution that was opened, as one consistent state."""
+        ...
+
+    def snapshots(self, run_id: str, project_id: str) -> Sequence[SandboxSnapshot]:
+        """Return what was kept of an execution, by time; nothing where nothing is kept."""
+        ...
+
+    def kept_tree(self, digest: str) -> SandboxTree:
+        """Return the files of a snapshot.
+
+        Raises:
+            ObjectMissing: It is not kept any more.
+        """
+        ...
+
+    def kept_file(self, digest: str) -> bytes:
+        """Return the bytes of a file of a snapshot.
+
+        Raises:
+            ObjectMissing: They are not kept any more.
+        """
+        ...
+
+    def release(self, run_id: str) -> None:
+        """Say that a run has ended; its sandboxes may go when they are old enough."""
+        ...
+
+    def sweep(self, *, now: datetime, running: Collection[str] = ()) -> int:
+        """Remove what was last used longer ago than the retention; return how many workspaces.
+
+        Args:
+            now: The time.
+            running: Ids of runs that have not ended.
         """
         ...
 

@@ -3,6 +3,7 @@
     folder/*.yaml           workflows
     folder/prompts/*.md     agents
     folder/skills/*.md      texts that agents share
+    folder/templates/*/     what sandboxes begin with
 
 A broken file hides no other one: its problems are kept by file, and the rest loads.
 `write_workflow_schema` renews workflows/workflow.schema.json after a change of the model.
@@ -25,6 +26,9 @@ from reprise.model.workflow import Workflow, slug
 
 SIZE_BYTES_MAX = 4 * 2**20
 """Largest definition file that is read."""
+
+TEMPLATES = "templates"
+"""Folder of the sandbox templates."""
 
 WORKFLOW_SUFFIXES = (".yaml", ".yml")
 
@@ -104,10 +108,11 @@ def load_definitions(folder: Path, features: Collection[str] = FEATURES) -> Defi
         raise UnknownName(message)
     problems: dict[str, tuple[str, ...]] = {}
     agents, agent_ids = _load_agents(folder, problems, features)
+    templates = template_names(folder)
     workflows: dict[str, Workflow] = {}
     for path in _files(folder, WORKFLOW_SUFFIXES):
         try:
-            workflow = parse_workflow(_text(path), str(path), agent_ids, agents)
+            workflow = parse_workflow(_text(path), str(path), agent_ids, agents, templates)
         except DefinitionInvalid as error:
             problems[str(path)] = error.problems
             continue
@@ -140,10 +145,19 @@ def check_file(
         else:
             problems: dict[str, tuple[str, ...]] = {}
             agents, agent_ids = _load_agents(path.parent, problems, FEATURES)
-            check(parse_workflow(_text(path), str(path), agent_ids, agents))
+            templates = template_names(path.parent)
+            check(parse_workflow(_text(path), str(path), agent_ids, agents, templates))
     except DefinitionInvalid as error:
         return error.problems
     return ()
+
+
+def template_names(folder: Path) -> frozenset[str]:
+    """Return the names of the sandbox templates that are beside workflow files."""
+    templates = folder / TEMPLATES
+    if not templates.is_dir():
+        return frozenset()
+    return frozenset(path.name for path in templates.iterdir() if path.is_dir())
 
 
 def workflow_schema_text() -> str:

@@ -59,6 +59,13 @@ class DatabaseSettings(_Group):
     """`postgresql://user:password@host:port/database`; null takes SQLite files in the home."""
 
 
+class SandboxSettings(_Group):
+    """Sandboxes of agents that author files. Environment: `REPRISE_SANDBOX__…`."""
+
+    retention_days: float = Field(default=14.0, ge=1)
+    """Workspaces and snapshots that no run used for so many days are removed."""
+
+
 class MediaSettings(_Group):
     """ffmpeg and its limits. Environment: `REPRISE_MEDIA__…`."""
 
@@ -199,6 +206,8 @@ class Settings(BaseSettings):
     """Where the step cache's rows and leases are."""
     object_store: ObjectStoreSettings = ObjectStoreSettings()
     """Where files and artifacts are kept."""
+    sandbox: SandboxSettings = SandboxSettings()
+    """Sandboxes of agents that author files."""
     media: MediaSettings = MediaSettings()
     """ffmpeg and its limits."""
     speech: SpeechSettings = SpeechSettings()

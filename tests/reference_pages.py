@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from reprise.model.agent import AgentLimits, ModelParameters
 from reprise.model.loading import AgentFrontMatter
-from reprise.model.workflow import Step, Workflow
+from reprise.model.workflow import SandboxConfig, Step, Workflow
 from reprise.model.workflow_checks import CONFIG_OF_TYPE
 from reprise.tools.catalog import TOOL_GROUPS, TOOLS
 from resources.settings import Settings
@@ -48,6 +48,7 @@ def settings_tables() -> str:
 def workflow_tables() -> str:
     """Return a table for each model that a workflow's YAML and an agent's front matter hold."""
     parts = [_fields_table("A workflow", Workflow, leave_out={"source_path"})]
+    parts.append(_fields_table("`sandbox` of a workflow", SandboxConfig))
     parts.append(_fields_table("A step", Step))
     for kind, field in CONFIG_OF_TYPE.items():
         if field is not None:

@@ -68,6 +68,8 @@ def explained_digests(
     for row in facts.files or ():
         name, digest = files.get(row[0], (row[0], ""))
         digests[f"project_file_fingerprint{PART}{name}"] = sha256_hex("\n".join((*row, digest)))
+    for file in facts.sandbox.files if facts.sandbox is not None else ():
+        digests[f"sandbox_digest{PART}{file.path}"] = sha256_hex(f"{file.mode:o} {file.digest}")
     for tool in facts.tools:
         digests[f"agent_tools{PART}{tool.get('name')}"] = json_digest(tool)
     for program, version in (facts.toolchain or {}).items():

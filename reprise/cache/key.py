@@ -26,9 +26,10 @@ from reprise.canonical import (
 )
 from reprise.model.agent import AgentDefinition
 from reprise.model.project import ProjectFile
+from reprise.model.sandbox import SandboxTree
 from reprise.model.workflow import Step, StepType
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 ALGORITHM_REVISIONS: Mapping[StepType, str] = {
     StepType.EXTRACT: "1",
@@ -99,6 +100,8 @@ class KeyFacts:
     """Programs and models that a media step uses."""
     files: tuple[tuple[str, ...], ...] | None = None
     """What it sees of the project's files; null when it sees none."""
+    sandbox: SandboxTree | None = None
+    """The sandbox's files, for an agent that browses them; null when none does."""
     history: tuple[tuple[str, ...], ...] | None = None
     """Prior outputs that it reads as values, not as text: order, label, digest of the output, and
     where it can see that, who gave them."""
@@ -226,6 +229,8 @@ def _fact_fields(facts: KeyFacts) -> dict[str, str | None]:
         fields["toolchain"] = canonical_json(dict(facts.toolchain))
     if facts.files is not None:
         fields["project_file_fingerprint"] = canonical_json([list(row) for row in facts.files])
+    if facts.sandbox is not None:
+        fields["sandbox_digest"] = facts.sandbox.digest
     if facts.history is not None:
         fields["history_digest"] = canonical_json([list(row) for row in facts.history])
     if facts.context_budget is not None:

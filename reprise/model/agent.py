@@ -26,6 +26,11 @@ EFFECT_GROUPS = frozenset(
 )
 """The groups whose use changes something outside the agent's own output (specification C5)."""
 
+SANDBOX_GROUPS = frozenset(
+    {ToolGroup.SANDBOX_BROWSE, ToolGroup.SANDBOX_AUTHORING, ToolGroup.SANDBOX_RENDER}
+)
+"""The groups whose tools reach the execution's sandbox."""
+
 
 class ToolChoice(StrEnum):
     """What a model is told of its tools."""

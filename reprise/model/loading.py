@@ -69,6 +69,7 @@ def parse_workflow(
     source: str,
     agent_ids: Collection[str] | None = None,
     agents: Mapping[str, AgentDefinition] | None = None,
+    templates: Collection[str] | None = None,
 ) -> Workflow:
     """Return the workflow that a YAML text describes.
 
@@ -77,12 +78,15 @@ def parse_workflow(
         source: File name for the messages.
         agent_ids: Ids of the agents that have a file; None leaves the names unchecked.
         agents: The agents whose file is valid, by id; None leaves unchecked what depends on them.
+        templates: Names of the sandbox templates; None leaves the name unchecked.
 
     Raises:
         DefinitionInvalid: With every problem, by line.
     """
     document = _read(text, first_line=1)
     workflow = _checked_workflow(document, agent_ids, agents) if document.value else None
+    if workflow is not None and templates is not None:
+        _check_template(document, workflow.sandbox.template, templates)
     if document.value is None and not document.problems:
         document.at((), "the file is empty; a workflow needs `id` and `steps`")
     _raise_problems(document, source)
@@ -209,6 +213,13 @@ def _checked_workflow(
     for path, what in find_problems(checked):
         document.at(path, what)
     return workflow
+
+
+def _check_template(document: Document, name: str | None, templates: Collection[str]) -> None:
+    if name is not None and name not in templates:
+        hint = did_you_mean(name, templates)
+        what = f"there is no template {name!r}: add the folder templates/{name} beside this file"
+        document.at(("sandbox", "template"), f"{what}{hint}")
 
 
 def _validated(model: type[Model], document: Document, base: Path) -> Model | None:

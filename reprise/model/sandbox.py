@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from reprise.model.base import Value
 
@@ -131,3 +131,67 @@ def changed_paths(before: SandboxTree, after: SandboxTree) -> Sequence[str]:
     """Return the paths that were added, removed or changed, sorted."""
     old, new = before.by_path, after.by_path
     return sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
+
+
+class SandboxMoment(StrEnum):
+    """When a snapshot was taken."""
+
+    BEFORE = "before"
+    """Before a step's work."""
+    AFTER = "after"
+    """After it, also where it failed or was stopped."""
+
+
+class SandboxSnapshot(Value):
+    """A sandbox's files at the beginning or the end of a step."""
+
+    order: int = Field(ge=1)
+    """The step's order."""
+    label: str
+    """The step's label."""
+    moment: SandboxMoment
+    """Which of the two."""
+    digest: str
+    """`SandboxTree.digest`."""
+    taken_at: AwareDatetime
+    """When; aware, UTC."""
+
+
+class EarlierRun(Value):
+    """A run that another one goes on from."""
+
+    run_id: str
+    """The run."""
+    before_order: int | None = None
+    """Its sandbox as it was before the step of this order; null: as it was last."""
+
+
+class SandboxExecution(Value):
+    """Whose sandbox is meant, and what it begins with where there is none yet."""
+
+    run_id: str
+    """The run."""
+    project_id: str
+    """The project."""
+    workflow_id: str
+    """The workflow."""
+    template: str | None = None
+    """The template folder's name; null: an empty folder."""
+    seed: SandboxSeed = SandboxSeed.TEMPLATE
+    """What it begins with when it goes on from no earlier run."""
+    earlier: tuple[EarlierRun, ...] = ()
+    """Runs that it goes on from: the first that has a sandbox counts."""
+
+
+def last_snapshot(
+    snapshots: Sequence[SandboxSnapshot], before_order: int | None
+) -> SandboxSnapshot | None:
+    """Return the last snapshot of a run, or the last that shows it before the step of an order."""
+    if before_order is None:
+        return snapshots[-1] if snapshots else None
+
+    def is_before(each: SandboxSnapshot) -> bool:
+        began = each.moment is SandboxMoment.BEFORE and each.order == before_order
+        return began or each.order < before_order
+
+    return next((each for each in reversed(snapshots) if is_before(each)), None)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pydantic import Field, JsonValue
 
 from reprise.model.base import Value
+from reprise.model.sandbox import SandboxSeed
 
 SLUG_REFUSED = re.compile(r"[^A-Za-z0-9_]")
 
@@ -227,6 +228,17 @@ class Step(Value):
         return (self.variable, *(self.function.sets if self.function is not None else ()))
 
 
+class SandboxConfig(Value):
+    """What the sandbox of each execution begins with; without this block it is an empty folder."""
+
+    template: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")
+    """A folder `templates/NAME` beside the workflow files; null: an empty folder. `node_modules`
+    and `.git` in it stay where they are."""
+    seed: SandboxSeed = SandboxSeed.TEMPLATE
+    """`template`, or `previous`: what the workflow's last execution on the project left, and the
+    template when there is none."""
+
+
 class Workflow(Value):
     """Ordered steps with variables, as a YAML file gives them."""
 
@@ -240,6 +252,8 @@ class Workflow(Value):
     """The request when neither the run nor an earlier run of the project gives one."""
     variables: dict[str, JsonValue] = Field(default_factory=dict)
     """Variables that prompts and configs may name as `{{name}}`."""
+    sandbox: SandboxConfig = SandboxConfig()
+    """What agents with sandbox tools work on."""
     steps: tuple[Step, ...] = Field(min_length=1)
     """The steps, by rising order."""
     source_path: str = ""

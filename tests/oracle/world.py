@@ -212,6 +212,7 @@ class World:
             default_provider="rule",
             clock=self.clock,
             functions=self.functions,
+            sandboxes=stores.sandboxes,
             scratch=lambda: self.folder / "scratch",
             loop_limits=LoopLimits(),
             loop_clock=MachineClock(),

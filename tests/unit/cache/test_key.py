@@ -17,6 +17,7 @@ from reprise.cache.key import (
 from reprise.canonical import digest_fields
 from reprise.model.agent import AgentDefinition, ModelParameters, ToolChoice, ToolGroup
 from reprise.model.project import FileStatus, MediaKind, ProjectFile
+from reprise.model.sandbox import SandboxFile, SandboxTree
 from reprise.model.workflow import EditRoomConfig, InputMode, Step, StepType
 
 AGENT = AgentDefinition(
@@ -39,6 +40,7 @@ FACTS = KeyFacts(
     history=(("1", "analyze", "d3"),),
     context_budget={"max_input_chars": 1},
     function_fingerprint="c1",
+    sandbox=SandboxTree(files=(SandboxFile(path="a.tsx", size_bytes=1, mode=0o644, digest="d5"),)),
 )
 
 
@@ -107,6 +109,11 @@ MUTATIONS: dict[str, Callable[[], dict[str, str | None]]] = {
     "project_file_fingerprint": facts_with(files=(("f1", "d2"),)),
     "history_digest": facts_with(history=(("1", "analyze", "d4"),)),
     "context_budget": facts_with(context_budget={"max_input_chars": 2}),
+    "sandbox_digest": facts_with(
+        sandbox=SandboxTree(
+            files=(SandboxFile(path="a.tsx", size_bytes=1, mode=0o644, digest="d6"),)
+        )
+    ),
     "function_fingerprint": facts_with(function_fingerprint="c2"),
 }
 
@@ -182,7 +189,7 @@ def test_null_empty_absent_and_the_word_null_are_different_keys() -> None:
 
 
 def test_the_key_is_pinned() -> None:
-    assert key_of(fields()) == "f479519b2710badbc0d99e4e4168fd295a14e55bb5360c0cb69c2c667c9a36cd"
+    assert key_of(fields()) == "0b52331236b6265224add6f1b815b6e4104f16686b4ea7e6aef5aef3d76a57f2"
 
 
 @given(

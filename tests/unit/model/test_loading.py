@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reprise.errors import DefinitionInvalid
 from reprise.model.agent import AgentDefinition, ToolGroup
 from reprise.model.loading import parse_agent, parse_workflow
+from reprise.model.sandbox import SandboxSeed
 from reprise.model.workflow import InputMode, StepType
 
 HEAD = "id: demo\nsteps:\n"
@@ -127,6 +128,28 @@ def test_every_problem_is_told_at_once_by_line() -> None:
 )
 def test_a_broken_file_is_told_line_and_remedy(text: str, told: str) -> None:
     assert told in problems(text)
+
+
+SANDBOX = "id: demo\nsandbox:\n  template: promo\n  seed: previous\nsteps:\n" + ANALYZE
+
+
+def test_a_sandbox_begins_with_a_template_that_there_is() -> None:
+    workflow = parse_workflow(SANDBOX, "w.yaml", templates={"promo"})
+    assert workflow.sandbox.template == "promo"
+    assert workflow.sandbox.seed is SandboxSeed.PREVIOUS
+
+
+def test_an_unknown_template_is_told_with_what_to_do() -> None:
+    assert problems(SANDBOX, templates={"promos"}) == [
+        "w.yaml:3: there is no template 'promo': add the folder templates/promo beside this file; "
+        "did you mean 'promos'?",
+    ]
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", ".hidden", "/etc"])
+def test_a_template_is_named_not_its_path(name: str) -> None:
+    text = SANDBOX.replace("promo", f'"{name}"')
+    assert any(line.startswith("w.yaml:3: template") for line in problems(text))
 
 
 def test_the_tenfold_anchor_bomb_is_refused_quickly() -> None:
