@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reprise.agents.messages import system_prompt
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import AgentInputs, ProjectDocument
 from reprise.model.feature_blocks import FEATURES
-from reprise.model.loading import parse_agent
 from reprise.model.project import MediaKind, ProjectFile
 from reprise.tools.access import ToolAccess
 from reprise.tools.catalog import (
@@ -27,6 +27,7 @@ from reprise.tools.catalog import (
     withheld_tools,
 )
 from reprise.tools.toolbox import Toolbox
+from resources.definition_files import load_definitions
 
 READ = (ToolGroup.PROJECT_READ,)
 
@@ -116,7 +117,11 @@ def test_a_tool_that_is_withheld_is_neither_offered_nor_run_nor_in_the_key() -> 
     }
 
 
-PROMPTS = sorted((Path(__file__).parents[3] / "workflows").rglob("*.md"))
+SHIPPED = Path(__file__).parents[3] / "workflows"
+AGENTS = {
+    switch: load_definitions(SHIPPED, features=features).agents
+    for switch, features in (("on", FEATURES), ("off", frozenset[str]()))
+}
 NAMED = re.compile(
     r"\b(?:(?:list|read|search|write)_[a-z_]+"
     r"|(?:Apply|Edit|Get|List|Read|Undo|Write)Sandbox\w+|RenderComposition)\b"
@@ -131,15 +136,29 @@ def test_a_tool_that_a_prompt_may_name_is_recognised() -> None:
     assert [name for name in TOOLS if NAMED.fullmatch(name) is None] == []
 
 
-@pytest.mark.parametrize("path", PROMPTS, ids=lambda path: path.stem)
-def test_a_prompt_names_only_tools_that_its_agent_has(path: Path) -> None:
-    text = path.read_text("utf-8")
-    named = set(NAMED.findall(text))
-    groups = (
-        path.parent.name == "prompts"
-        and parse_agent(text, path.name, {skill.stem: "x" for skill in PROMPTS}).tool_groups
-    )
-    assert named <= set(tool_names(groups or ()))
+@pytest.mark.parametrize("switch", AGENTS)
+@pytest.mark.parametrize("name", AGENTS["on"])
+def test_a_prompt_names_only_tools_that_its_agent_has(name: str, switch: str) -> None:
+    """With its skills, and with and without what the setting withholds."""
+    agent = AGENTS[switch][name]
+    withheld = withheld_tools(FEATURES if switch == "on" else ())
+    named = set(NAMED.findall(system_prompt(agent)))
+    assert named <= set(tool_names(agent.tool_groups, withheld))
+
+
+def test_every_skill_is_some_agents() -> None:
+    held = {skill for agent in AGENTS["on"].values() for skill in agent.assigned_skills}
+    assert len(held) == len(list((SHIPPED / "skills").glob("*.md")))
+
+
+@pytest.mark.parametrize("groups", [[group] for group in ToolGroup], ids=lambda each: each[0])
+def test_a_tool_speaks_only_of_tools_that_are_there_without_features(
+    groups: list[ToolGroup],
+) -> None:
+    """What is withheld is named nowhere, in descriptions of the others either."""
+    withheld = withheld_tools(())
+    said = json.dumps([schema.model_dump() for schema in tool_schemas(groups, withheld)])
+    assert withheld.isdisjoint(NAMED.findall(said))
 
 
 def test_files_are_listed_by_name_with_kind_and_whether_they_can_be_read() -> None:
