@@ -24,7 +24,7 @@ from reprise.model.result import StepRecord, Usage
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import Cancelled, ModelProvider
 from resources.scripted_provider import ScriptedProvider
-from resources.settings import InferenceApiSettings, Settings
+from resources.settings import InferenceApiSettings, SandboxEditToolsSettings, Settings
 
 
 @dataclass
@@ -73,6 +73,7 @@ class Engine:
         """Puts something before whoever answers."""
         self.failures: list[str] = []
         self.inference_api = InferenceApiSettings()
+        self.sandbox_edit_tools = SandboxEditToolsSettings()
         # Two loaded cores must not turn a hit into a miss.
         self.step_cache = StepCacheSettings(
             lookup_deadline_seconds=60, store_deadline_seconds=60, head_deadline_seconds=60
@@ -88,6 +89,7 @@ class Engine:
             provider="rule",
             step_cache=self.step_cache,
             inference_api=self.inference_api,
+            sandbox_edit_tools=self.sandbox_edit_tools,
         )
         wiring = Wiring(settings, store=self.store)
         wiring.use_provider("rule", self.before(self.scripted or self.rule))

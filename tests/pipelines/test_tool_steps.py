@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from reprise.model.agent import ToolGroup
 from reprise.model.conversation import ModelReply, ToolCall
 from reprise.model.result import CacheReason, StepRecord, Usage
+from reprise.tools.catalog import tool_names
 from resources.scripted_provider import ScriptedProvider, ScriptItem
+from resources.settings import SandboxEditToolsSettings
 from tests.pipelines.engine import Engine
 
 USAGE = Usage(input_uncached=10, output=5, calls=1)
@@ -196,3 +199,29 @@ def test_an_agent_with_workflow_read_re_reads_what_it_is_not_shown(engine: Engin
     engine.agent("a", "You are another a.")
     moved = play(engine, a=["omega"], critic=reading)["critic"]
     assert moved.cache_detail == "changed: history_digest (step 1 (a))"
+
+
+BLOCK = "You browse.\n<!-- with sandbox_edit_tools -->\nRead by lines.\n<!-- end -->"
+
+
+def test_the_setting_takes_tools_and_words_from_an_agent_and_is_in_its_key(engine: Engine) -> None:
+    engine.agent("browser", BLOCK, tool_groups=["SandboxBrowse"])
+    engine.agents_workflow({"browser": []})
+    engine.project("p")
+    offered = []
+    details = []
+    for enabled in (True, False):
+        engine.sandbox_edit_tools = SandboxEditToolsSettings(enabled=enabled)
+        details.append(play(engine, browser=["done"])["browser"].cache_detail)
+        assert engine.scripted is not None
+        (asked,) = engine.scripted.requests
+        offered.append(("Read by lines." in asked.system_prompt, {t.name for t in asked.tools}))
+    assert offered[0] == (True, set(tool_names([ToolGroup.SANDBOX_BROWSE])))
+    assert offered[1] == (False, {"ListSandboxFiles", "ReadSandboxFile"})
+    assert details[1] == ("changed: agent_system_prompt, agent_tools (ReadSandboxFileLines, gone)")
+
+
+def test_the_setting_changes_no_key_of_an_agent_without_a_sandbox(reader: Engine) -> None:
+    play(reader, reader=LOOKING)
+    reader.sandbox_edit_tools = SandboxEditToolsSettings(enabled=False)
+    assert reasons(play(reader)) == {"reader": CacheReason.HIT}
