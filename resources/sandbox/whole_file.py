@@ -101,26 +101,29 @@ def write_whole(place: Descent, data: bytes, present: Present | None) -> None:
         present: What it was when the new bytes were made of it; None: it was not there.
 
     Raises:
-        SandboxRefused: It is stale; nothing was changed.
+        SandboxRefused: It is stale; we changed nothing that another did not change too.
         OSError: It could not be written; nothing was changed.
     """
     _remove_leftovers(place.folder)
     part = f"{PART_PREFIX}{secrets.token_hex(8)}"
     handle = os.open(part, _PART_FLAGS, 0o600, dir_fd=place.folder)
     try:
-        try:
-            _fill(handle, data)
-            _take_over(place, handle)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _fill(handle, data)
+        _take_over(place, handle)
+        os.fsync(handle)
         # As late as can be: bringing bytes to the disk took its time.
         _check_unchanged(place, present)
         os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        # A program may have put something else in the temporary file's place.
+        there = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        if not os.path.samestat(there, os.fstat(handle)):
+            raise stale(place.path)
     except BaseException:
         with suppress(OSError):
             os.unlink(part, dir_fd=place.folder)
         raise
+    finally:
+        os.close(handle)
     sync_folder(place.folder)
 
 
