@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from reprise.model.sandbox import FILE_BYTES_MAX
-from reprise.tools.edit_hints import Difference, Hint, ambiguity_hint, missing_hint
+from reprise.tools.edit_hints import Hint, ambiguity_hint, missing_hint
+from reprise.tools.edit_nearest import Difference
 from reprise.tools.edit_splice import Draft, planned, spliced
 from reprise.tools.line_endings import BOM, joined, parted
 
 REPLACEMENTS_MAX = 100_000
 """Most replacements of one edit: bounds its time."""
 
-MATCHES_COUNTED_MAX = 1_000
+MATCHES_COUNTED_MAX = 100
 """An ambiguous edit's places are counted up to here."""
 
 
