@@ -108,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain.add_argument("run", metavar="RUN", help="run id, or its beginning")
     explain.add_argument("step", metavar="STEP", help="the step's order or label")
     explain.add_argument("--json", action="store_true", help="print one JSON object")
+    _sandbox_parser(commands.add_parser("sandbox", help="files that agents of a run worked on"))
     _cache_parser(commands.add_parser("cache", help="entries of the step cache"))
     savings = commands.add_parser("savings", help="what the cache saved so far")
     savings.add_argument("--by", choices=("workflow", "project", "day"), default="workflow")
@@ -185,6 +186,23 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--provider", metavar="ID", help="model provider of the agents")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _sandbox_parser(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    show = actions.add_parser("show", help="the files after a step, or the text of one")
+    diff = actions.add_parser("diff", help="what a step changed")
+    export = actions.add_parser("export", help="copy the files to a folder")
+    for action in (show, diff, export):
+        action.add_argument("run", metavar="RUN", help="run id, or its beginning")
+        action.add_argument("step", metavar="STEP", help="the step's order or label")
+    export.add_argument("target", metavar="TARGET", help="a new or empty folder")
+    for action in (show, diff):
+        action.add_argument("path", metavar="PATH", nargs="?", help="one file")
+    for action in (show, export):
+        action.add_argument("--before", action="store_true", help="as they were before the step")
+    for action in (show, diff):
+        action.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _cache_parser(parser: argparse.ArgumentParser) -> None:

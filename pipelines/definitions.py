@@ -342,7 +342,10 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         assets += its_assets
         jobs.append(job)
         schedules.append(daily_schedule(workflow, job))
-    sweep = sweep_job(wiring.cache_wiring.sweep)
+    sweep = sweep_job(
+        wiring.cache_wiring.sweep,
+        lambda running: wiring.sandboxes.sweep(now=now(), running=running),
+    )
     jobs.append(sweep)
     schedules.append(sweep_schedule(sweep))
     index = index_job(lambda: wiring.indexing)

@@ -1,11 +1,12 @@
-"""The job `reprise_cache_sweep`: expired and surplus cache entries go, in batches, every night.
+"""The job `reprise_cache_sweep`: old cache entries and old sandboxes go, every night.
 
-It only reclaims space; whether an entry still counts is tested when it is read.
+It only reclaims space; whether an entry still counts is tested when it is read. A sandbox of a run
+that has not ended stays.
 
-Source: specification C11, C24.
+Source: specification C11, C24, E10.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import dagster as dg
 
@@ -13,11 +14,24 @@ ROWS_BATCH = 200
 BATCHES_MAX = 5_000
 
 
-def sweep_job(sweep: Callable[[], tuple[int, int]]) -> dg.JobDefinition:
+UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def sweep_job(
+    sweep: Callable[[], tuple[int, int]], sweep_sandboxes: Callable[[Collection[str]], int]
+) -> dg.JobDefinition:
     """Return the job.
 
     Args:
         sweep: Removes what is due; returns how many entries and how many objects went.
+        sweep_sandboxes: Gets the ids of runs that have not ended; removes old sandboxes of others
+            and returns how many.
     """
 
     @dg.op(name="sweep", description="Remove expired and surplus cache entries and their objects.")
@@ -25,9 +39,19 @@ def sweep_job(sweep: Callable[[], tuple[int, int]]) -> dg.JobDefinition:
         entries, objects = sweep()
         context.log.info("%d entries and %d objects removed", entries, objects)
 
-    @dg.job(name="reprise_cache_sweep", description="Reclaim the space of old cache entries.")
+    @dg.op(name="sweep_sandboxes", description="Remove sandboxes that no run used for long.")
+    def remove_sandboxes(context: dg.OpExecutionContext) -> None:
+        unfinished = context.instance.get_runs(filters=dg.RunsFilter(statuses=UNFINISHED))
+        gone = sweep_sandboxes({run.run_id for run in unfinished})
+        context.log.info("%d sandboxes removed", gone)
+
+    @dg.job(
+        name="reprise_cache_sweep",
+        description="Reclaim the space of old cache entries and sandboxes.",
+    )
     def job() -> None:
         remove()
+        remove_sandboxes()
 
     return job
 

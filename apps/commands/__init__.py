@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "apps.commands.run",
     "plan": "apps.commands.plan",
     "explain": "apps.commands.explain",
+    "sandbox": "apps.commands.sandbox",
     "results": "apps.commands.results",
     "savings": "apps.commands.savings",
     "cache": "apps.commands.cache",

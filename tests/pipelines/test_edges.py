@@ -7,6 +7,7 @@ from reprise.model.agent import AgentDefinition, ToolGroup
 from reprise.model.workflow import FunctionConfig, InputMode, Step, StepType, Workflow
 
 READ, WRITE, STEPS = ToolGroup.PROJECT_READ, ToolGroup.PROJECT_WRITE, ToolGroup.WORKFLOW_READ
+BROWSE, AUTHOR = ToolGroup.SANDBOX_BROWSE, ToolGroup.SANDBOX_AUTHORING
 AGENTS: Mapping[str, AgentDefinition] = {
     name: AgentDefinition(
         id=name, agent_type=name, system_prompt="x", tool_groups=frozenset(groups)
@@ -17,6 +18,10 @@ AGENTS: Mapping[str, AgentDefinition] = {
         "writer": (WRITE,),
         "both": (READ, WRITE),
         "looker": (STEPS,),
+        "browser": (BROWSE,),
+        "author": (AUTHOR,),
+        "editor": (BROWSE, AUTHOR),
+        "renderer": (ToolGroup.SANDBOX_RENDER,),
     }.items()
 }
 
@@ -70,3 +75,18 @@ def test_writers_keep_their_order() -> None:
 
 def test_who_reads_the_steps_waits_for_all_of_them() -> None:
     assert waits("plain", "analysis", "looker") == [set(), set(), {1, 2}]
+
+
+def test_who_browses_the_sandbox_waits_for_who_authored_or_rendered_before() -> None:
+    assert waits("browser", "author", "plain", "browser", "renderer", "browser") == [
+        set(),
+        {1},
+        set(),
+        {2},
+        {1, 2, 4},
+        {2, 5},
+    ]
+
+
+def test_who_authors_waits_for_who_browses_before_and_keeps_the_order_of_authors() -> None:
+    assert waits("browser", "browser", "editor", "author") == [set(), set(), {1, 2}, {1, 2, 3}]

@@ -14,6 +14,7 @@ import pytest
 from apps.cli import build_parser
 from reprise.cache.key import CONFIG_BLOBS, KeyFacts, key_fields
 from reprise.model.agent import AgentDefinition
+from reprise.model.sandbox import SandboxTree
 from reprise.model.workflow import Step, StepType, Workflow
 from reprise.tools.catalog import TOOL_GROUPS
 from tests.reference_pages import (
@@ -82,7 +83,7 @@ def test_the_page_of_files_says_which_step_types_run() -> None:
 def test_the_concepts_name_every_field_of_the_key() -> None:
     agent = AgentDefinition(id="a", agent_type="t", system_prompt="p")
     facts = KeyFacts(agents=(agent,), toolchain={}, files=(), history=(), function_fingerprint="f")
-    facts = replace(facts, context_budget={})
+    facts = replace(facts, context_budget={}, sandbox=SandboxTree())
     step = Step(order=1, label="s", type=StepType.EDIT_ROOM)
     fields = key_fields(
         step, facts, project_id="p", resolved_input="", user_request="", variables={}
