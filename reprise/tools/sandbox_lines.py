@@ -6,6 +6,8 @@ Source: specification E4, E11. Tests: tests/unit/tools/test_sandbox_browse.py.
 import re
 from collections.abc import Sequence
 
+from reprise.tools.edit_diff import cut_at
+
 LINE_CHARS_MAX = 1_000
 """A longer line is cut in a reading by lines."""
 
@@ -29,5 +31,7 @@ def numbered(lines: Sequence[str], first: int) -> list[str]:
 
 
 def _shown(line: str) -> str:
-    more = len(line) - LINE_CHARS_MAX
-    return f"{line[:LINE_CHARS_MAX]}[cut: {more} more characters]" if more > 0 else line
+    if len(line) <= LINE_CHARS_MAX:
+        return line
+    at = cut_at(line, LINE_CHARS_MAX)
+    return f"{line[:at]}[cut: {len(line) - at} more characters]"

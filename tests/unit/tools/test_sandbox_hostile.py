@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 
 from hypothesis import given
@@ -210,6 +211,41 @@ def test_a_path_that_only_a_shell_would_expand_names_a_file_of_the_sandbox(tmp_p
         assert desk.call("WriteSandboxFile", path=path, content="x")["created"] is True
         assert (root / path).read_text() == "x"
     assert state(outside) == before
+
+
+def test_a_folder_that_turns_into_a_link_while_tools_work_lets_nothing_out(tmp_path: Path) -> None:
+    root, outside = hostile_folder(tmp_path)
+    folder, real, link = root / "src", root / "src-real", root / "src-link"
+    (folder / "secret.txt").write_text("inside\n")
+    link.symlink_to(outside)
+    before = state(outside)
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            folder.rename(real)
+            link.rename(folder)
+            folder.rename(link)
+            real.rename(folder)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    desk = Desk(FolderSandbox(root))
+    answers = []
+    try:
+        for at in range(150):
+            path, mine = "src/secret.txt", desk.beside()
+            answers += [
+                mine.call("ReadSandboxFile", path=path),
+                mine.edit(path, "inside", f"inside {at}"),
+                mine.call("UndoSandboxFileEdit", path=path),
+                mine.edit(path, SECRET, "gone"),
+            ]
+    finally:
+        done.set()
+        swapper.join()
+    assert state(outside) == before
+    assert SECRET not in json.dumps(answers)
 
 
 def test_an_agent_without_the_group_reaches_no_sandbox() -> None:
