@@ -41,7 +41,7 @@ def read(path: Path) -> list[SandboxSnapshot]:
         OSError: It cannot be read.
     """
     try:
-        *lines, _torn = path.read_bytes().split(b"\n")
+        lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
     return [snapshot for snapshot in map(_parsed, lines) if snapshot is not None]
