@@ -626,7 +626,7 @@ class SandboxFiles(Protocol):
         ...
 
     def remove(self, path: str, *, digest: str) -> None:
-        """Remove a file that has these bytes.
+        """Remove a file that has these bytes, and the folders that this leaves empty.
 
         Raises:
             SandboxRefused: It is stale, or cannot be used.

@@ -17,11 +17,10 @@ from reprise.model.sandbox_path import (
     case_clash,
     check_room,
     check_size,
-    checked_path,
     clash,
     is_folder,
-    joined,
     not_found,
+    plain_path,
     stale,
     under_file,
 )
@@ -49,16 +48,17 @@ class MemorySandbox:
         self._lock = threading.Lock()
         self._files: dict[str, bytes] = {}
         for path, data in (files or {}).items():
-            self._files[joined(checked_path(path))] = data
+            self._files[plain_path(path)] = data
 
     def resolved(self, path: str) -> str:
         """Return the path of the file that a path leads to; see `SandboxFiles`."""
-        return self._name(path, self._files)
+        return _plain(path, self._files)
 
     def read(self, path: str, *, size_bytes_max: int | None = None) -> bytes:
         """Return a file's bytes; see `SandboxFiles`."""
         files = self._files
-        data = files.get(self._name(path, files))
+        path = _plain(path, files)
+        data = files.get(path)
         if data is None:
             raise not_found(path)
         limit = self._limits.file_bytes_max if size_bytes_max is None else size_bytes_max
@@ -70,28 +70,28 @@ class MemorySandbox:
     ) -> None:
         """Give a file the bytes that `change` makes of its present ones; see `SandboxFiles`."""
         with self._locked():
-            name = self._name(path, self._files)
-            present = self._files.get(name)
+            path = _plain(path, self._files)
+            present = self._files.get(path)
             if present is None and not create:
                 raise not_found(path)
-            check_size(name, len(present or b""), self._limits.file_bytes_max)
+            check_size(path, len(present or b""), self._limits.file_bytes_max)
             data = change(present)
             if data is None or data == present:
                 return
-            self._check(name, data, present)
+            self._check(path, data, present)
             # Anew each time: who reads meanwhile sees all of it as it was.
-            self._files = {**self._files, name: bytes(data)}
+            self._files = {**self._files, path: bytes(data)}
 
     def remove(self, path: str, *, digest: str) -> None:
         """Remove a file that has these bytes; see `SandboxFiles`."""
         with self._locked():
-            name = self._name(path, self._files)
-            data = self._files.get(name)
+            path = _plain(path, self._files)
+            data = self._files.get(path)
             if data is None:
                 raise not_found(path)
             if hashlib.sha256(data).hexdigest() != digest:
                 raise stale(path)
-            self._files = {each: self._files[each] for each in self._files if each != name}
+            self._files = {each: self._files[each] for each in self._files if each != path}
 
     def list(self) -> Sequence[SandboxFile]:
         """Return the files, by path; see `SandboxFiles`."""
@@ -122,17 +122,6 @@ class MemorySandbox:
             for name, data in sorted(files.items())
         )
 
-    def _name(self, path: str, files: Mapping[str, bytes]) -> str:
-        names = checked_path(path)
-        name = joined(names)
-        for depth in range(1, len(names)):
-            above = joined(names[:depth])
-            if above in files:
-                raise under_file(path, above)
-        if any(each.startswith(f"{name}/") for each in files):
-            raise is_folder(path)
-        return name
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=WAIT_SECONDS_MAX):
@@ -156,6 +145,16 @@ class MemorySandbox:
             other = clash(last, [each[2] for each in beside if each[0] == folder])
             if other is not None:
                 raise case_clash(name, f"{folder}/{other}" if folder else other)
+
+
+def _plain(path: str, files: Mapping[str, bytes]) -> str:
+    path = plain_path(path)
+    for end in _ends(path)[:-1]:
+        if path[:end] in files:
+            raise under_file(path, path[:end])
+    if any(each.startswith(f"{path}/") for each in files):
+        raise is_folder(path)
+    return path
 
 
 def _ends(path: str) -> "list[int]":

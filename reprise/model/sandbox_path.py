@@ -45,6 +45,15 @@ def checked_path(path: str) -> tuple[str, ...]:
     return names
 
 
+def plain_path(path: str) -> str:
+    """Return a path as listings show it, without `./` and doubled slashes.
+
+    Raises:
+        SandboxRefused: `bad_path`.
+    """
+    return joined(checked_path(path))
+
+
 def name_problem(name: str) -> str | None:
     """Return why no path of a sandbox may hold this name of a file or folder, or None."""
     if name in ("", ".", ".."):

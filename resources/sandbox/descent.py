@@ -140,6 +140,13 @@ class Descent:
             there = joined((*self._way, other))
             raise case_clash(self._path, there)
 
+    def remove_empty_folders(self) -> None:
+        """Remove the last folders as far as they are empty; an empty folder is in no tree."""
+        ways = zip(reversed(self._open[:-1]), reversed(self._way), strict=True)
+        with suppress(OSError):
+            for folder, name in ways:
+                os.rmdir(name, dir_fd=folder)
+
     def make_folders(self) -> None:
         """Make the folders that are missing.
 

@@ -4,7 +4,7 @@ One lock for the whole sandbox, not one for each file: how many files there are,
 they have, concerns them all. It is held for the time that one file takes to be written.
 
 The lock is a file beside the sandbox's folder, never in it. The kernel lets go of it however a
-process ends.
+process ends. See docs/decisions/sandbox-by-descriptors.md.
 """
 
 import fcntl

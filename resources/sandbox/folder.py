@@ -8,9 +8,9 @@ from pathlib import Path
 
 from reprise.errors import SandboxRefused
 from reprise.model.sandbox import SandboxFile, SandboxLimits, SandboxTree
-from reprise.model.sandbox_path import check_size, checked_path, not_found, stale
+from reprise.model.sandbox_path import check_size, not_found, plain_path, stale
 from resources.atomic_file import store_error
-from resources.sandbox.descent import Descent, open_root
+from resources.sandbox.descent import Descent, open_root, sync_folder
 from resources.sandbox.edit_lock import WAIT_SECONDS_MAX, edit_lock
 from resources.sandbox.tree_walk import Found, Room, found_files
 from resources.sandbox.typed_errors import typed_errors
@@ -52,12 +52,14 @@ class FolderSandbox:
 
     def resolved(self, path: str) -> str:
         """Return the path of the file that a path leads to; see `SandboxFiles`."""
+        path = plain_path(path)
         with self._descended(path) as place, typed_errors(path):
             place.check_kind()
             return place.path
 
     def read(self, path: str, *, size_bytes_max: int | None = None) -> bytes:
         """Return a file's bytes; see `SandboxFiles`."""
+        path = plain_path(path)
         limit = self._limits.file_bytes_max if size_bytes_max is None else size_bytes_max
         with self._descended(path) as place, typed_errors(path):
             present = read_present(place, size_bytes_max=limit)
@@ -69,7 +71,7 @@ class FolderSandbox:
         self, path: str, change: Callable[[bytes | None], bytes | None], *, create: bool = False
     ) -> None:
         """Give a file the bytes that `change` makes of its present ones; see `SandboxFiles`."""
-        checked_path(path)
+        path = plain_path(path)
         with self._locked(), self._descended(path) as place:
             with typed_errors(path):
                 present = read_present(place, size_bytes_max=self._limits.file_bytes_max)
@@ -85,7 +87,7 @@ class FolderSandbox:
 
     def remove(self, path: str, *, digest: str) -> None:
         """Remove a file that has these bytes; see `SandboxFiles`."""
-        checked_path(path)
+        path = plain_path(path)
         with self._locked(), self._descended(path) as place, typed_errors(path):
             if place.missing:
                 raise not_found(path)
@@ -101,6 +103,8 @@ class FolderSandbox:
             if found.hexdigest() != digest:
                 raise stale(path)
             os.unlink(place.name, dir_fd=place.folder)
+            sync_folder(place.folder)
+            place.remove_empty_folders()
 
     def list(self) -> Sequence[SandboxFile]:
         """Return the regular files, by path; see `SandboxFiles`."""
@@ -112,9 +116,8 @@ class FolderSandbox:
 
     @contextmanager
     def _descended(self, path: str) -> Iterator[Descent]:
-        names = checked_path(path)
         with typed_errors(path):
-            place = Descent(open_root(self.root), names)
+            place = Descent(open_root(self.root), tuple(path.split("/")))
         with place:
             yield place
 

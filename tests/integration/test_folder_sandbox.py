@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from reprise.errors import RepriseError, SandboxRefused, StoreTimeout, StoreUnusable
+from reprise.errors import RepriseError, SandboxRefused, StoreError, StoreTimeout, StoreUnusable
 from reprise.model.sandbox import SandboxFault, SandboxLimits
 from resources.sandbox import FolderSandbox
-from tests.child_process import can_mount, run_python
+from tests.child_process import can_mount, run_python, start_python
 
 Act = Callable[[FolderSandbox, str], object]
 
@@ -462,7 +462,7 @@ def test_nothing_but_the_file_is_left_in_the_folder_and_only_the_lock_beside_it(
     _write(sandbox, "src/a.txt")
     _write(sandbox, "new/b.txt")
     sandbox.remove("src/a.txt", digest=hashlib.sha256(b"overwritten").hexdigest())
-    assert names(tmp_path) == ["ws", "ws.edit-lock", "ws/new", "ws/new/b.txt", "ws/src"]
+    assert names(tmp_path) == ["ws", "ws.edit-lock", "ws/new", "ws/new/b.txt"]
 
 
 def test_the_lock_may_be_elsewhere(root: Path, tmp_path: Path) -> None:
@@ -526,6 +526,44 @@ def test_refusals_leave_no_descriptor_open(
     for _ in range(20):
         refuse_everything()
     assert len(list(open_files.iterdir())) == before
+
+
+def test_folders_that_a_removal_leaves_empty_go_and_others_stay(
+    sandbox: FolderSandbox, root: Path
+) -> None:
+    (root / "src" / "deep" / "er").mkdir(parents=True)
+    (root / "src" / "deep" / "er" / "b.txt").write_bytes(b"secret")
+    (root / "empty").mkdir()
+    ACTS["remove"](sandbox, "src/deep/er/b.txt")
+    assert names(root) == ["empty", "src", "src/a.txt"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="leases are Linux's")
+def test_a_file_that_another_process_has_leased_is_not_waited_for(
+    sandbox: FolderSandbox, root: Path
+) -> None:
+    """The kernel would let an opening wait for 45 seconds; a file system may have no leases."""
+    code = """
+        import fcntl, os, signal, sys
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
+        handle = os.open(sys.argv[1], os.O_RDWR)
+        try:
+            fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError:
+            print("no", flush=True)
+        else:
+            print("leased", flush=True)
+        sys.stdin.readline()
+    """
+    with start_python(code, str(root / "src" / "a.txt")) as child:
+        assert child.stdout is not None
+        if child.stdout.readline() == "leased\n":
+            for act in ("read", "edit"):
+                with pytest.raises(StoreError, match=r"'src/a\.txt' of the sandbox") as caught:
+                    ACTS[act](sandbox, "src/a.txt")
+                assert caught.value.transient
+        child.communicate("go\n")
+    assert sandbox.read("src/a.txt") == b"inside"
 
 
 # ----------------------------------------------------------------------------------------- locks

@@ -1,6 +1,7 @@
 """What every sandbox promises, run on each: in memory and in a folder."""
 
 import hashlib
+import random
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -282,6 +283,45 @@ def test_a_sandbox_takes_no_more_files_and_folders_than_its_limit(make: MakeSand
     assert fault_of(lambda: write(sandbox, "e.txt", b"1")) == SandboxFault.TOO_LARGE
     write(sandbox, "a/b/d.txt", b"longer")
     assert paths(sandbox) == ["a/b/c.txt", "a/b/d.txt"]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_twin_in_memory_answers_as_the_folder_does(tmp_path: Path, seed: int) -> None:
+    pick = random.Random(seed)
+    root = tmp_path / "sandbox"
+    root.mkdir()
+    limits = SandboxLimits(file_bytes_max=9, tree_bytes_max=40, entries_max=9)
+    twins = (MemorySandbox(limits=limits), FolderSandbox(root, limits=limits))
+    answers: set[str] = set()
+
+    def answer(sandbox: SandboxFiles, act: str, path: str, data: bytes, *, create: bool) -> str:
+        try:
+            if act == "read":
+                return repr(sandbox.read(path, size_bytes_max=len(data)))
+            if act == "resolved":
+                return sandbox.resolved(path)
+            if act == "remove":
+                digest = hashlib.sha256(data).hexdigest()
+                sandbox.remove(path, digest=digest)
+            else:
+                sandbox.update(path, lambda _: data, create=create)
+            return "done"
+        except SandboxRefused as error:
+            answers.add(error.code)
+            return f"{error.code}: {error}"
+
+    for _ in range(150):
+        path = "/".join(
+            pick.choice(["a", "a", "b", "b", "A", "c.txt", "c.txt", ".", "", ".."])
+            for _ in range(3)
+        )
+        data = b"x" * pick.randint(0, 10)
+        act = pick.choice(["read", "resolved", "remove", "update", "update", "update"])
+        create = pick.random() < 0.8
+        ours, theirs = (answer(each, act, path, data, create=create) for each in twins)
+        assert ours == theirs, (act, path, data)
+        assert twins[0].list() == twins[1].list()
+    assert len(answers) >= 4
 
 
 def test_no_update_is_lost_among_threads(sandbox: SandboxFiles) -> None:
