@@ -66,6 +66,8 @@ def name_problem(name: str) -> str | None:
         return f"a name in it has more than {NAME_BYTES_MAX} bytes"
     if "\\" in name or "/" in name:
         return "it holds a backslash"
+    if _DRIVE.match(name):
+        return "a name in it begins like a drive's"
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         return "it holds a control character"
     if name != name.strip() or name.endswith("."):
@@ -169,8 +171,6 @@ def _path_problem(path: str) -> str | None:
         return f"it has more than {PATH_BYTES_MAX} bytes"
     if path.startswith("/"):
         return "it is absolute"
-    if _DRIVE.match(path):
-        return "it begins with a drive letter"
     return "it ends with a slash, as a folder's would" if path.endswith("/") else None
 
 

@@ -37,6 +37,7 @@ def checked(path: str) -> tuple[str, ...] | SandboxRefused:
 
 @given(paths)
 @example("/")
+@example("./A:")
 @example("a/../../b")
 @example("\udc80/a")
 def test_a_path_that_passes_stays_below_the_root_and_is_its_own_plain_form(path: str) -> None:
