@@ -1,6 +1,7 @@
 """Agents with a sandbox, from the files to the second run (specification E10, C2, C5)."""
 
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from dagster._core.execution.api import create_execution_plan
 from dagster._core.execution.plan.state import KnownExecutionState
 
-from reprise.errors import ProviderError
+from pipelines.plan import PlanRequest, plan_run
+from reprise.errors import Cancelled, ProviderError
 from reprise.model.conversation import ModelReply, ToolCall
-from reprise.model.result import CacheReason, StepRecord, Usage
+from reprise.model.result import CacheReason, StepRecord, StepStatus, Usage
 from reprise.model.sandbox import SandboxMoment
 from resources.scripted_provider import ScriptedProvider, ScriptItem
 from tests.pipelines.engine import Engine
@@ -308,3 +310,91 @@ def test_files_that_change_while_they_are_browsed_give_nothing_to_later_runs(
     studio.scripted = Meddler({"browser": reads()})
     run = studio.run("p")
     assert studio.records(run)["browser"].cache_detail.endswith("not stored: inputs_moved")
+
+
+def forecasts(engine: Engine) -> list[tuple[str, str]]:
+    wiring = engine.fresh()
+    asked = PlanRequest(workflow=wiring.definitions.workflow("w"), project_id="p")
+    return [(each.forecast.value, each.detail) for each in plan_run(asked, wiring.services)]
+
+
+def test_a_plan_knows_the_files_that_a_run_would_begin_with_and_writes_none(
+    studio: Engine,
+) -> None:
+    workflow(studio, "browser")
+    assert forecasts(studio) == [("run", "this step has not run before")]
+    assert not (studio.root / "home" / "sandboxes").exists()
+    play(studio, browser=reads())
+    assert [forecast for forecast, _ in forecasts(studio)] == ["hit"]
+    template(studio, {"b.txt": "new"})
+    assert forecasts(studio) == [("run", "changed: sandbox_digest (b.txt, new)")]
+
+
+def test_a_plan_does_not_know_what_an_author_will_leave(studio: Engine) -> None:
+    workflow(studio, "author", "browser")
+    play(studio, author=writes("two\n"), browser=reads())
+    (author, _), (browser, detail) = forecasts(studio)
+    assert (author, browser, detail) == ("run", "unknown", "until step 1 (author) has run")
+
+
+def test_a_sandbox_that_cannot_be_read_is_neither_looked_up_nor_stored(studio: Engine) -> None:
+    workflow(studio, "browser")
+    play(studio, browser=reads())
+    # As a program that ran there may leave it: more than a sandbox holds.
+    studio.scripted = _Filler(studio, {"browser": reads()})
+    run = studio.run("p", tags={"reprise/cache": "refresh"})
+    assert not run.is_success
+    assert "the sandbox has more than 5,000 files" in studio.failures[-1]
+    broken = studio.workflows / "templates" / "plain" / "bad"
+    broken.symlink_to("nowhere")
+    assert forecasts(studio) == [
+        (
+            "run",
+            "the sandbox cannot be read: template 'plain', 'bad': it is a link that leads "
+            "nowhere; remove it",
+        )
+    ]
+    broken.unlink()
+    assert [forecast for forecast, _ in forecasts(studio)] == ["hit"]
+
+
+class _Filler(ScriptedProvider):
+    """Fills the sandbox before it answers."""
+
+    def __init__(self, engine: Engine, script: dict[str, list[ScriptItem]]) -> None:
+        super().__init__(script)
+        self._runs = engine.root / "home" / "sandboxes" / "runs"
+
+    def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+        newest = max(self._runs.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        for at in range(5_001):
+            (newest / "files" / f"{at}.txt").touch()
+        return super().complete(*args, **kwargs)
+
+
+def test_a_stopped_run_leaves_a_snapshot_of_what_its_step_did(studio: Engine) -> None:
+    workflow(studio, "author")
+
+    class Stopper(ScriptedProvider):
+        def complete(self, *args: Any, **kwargs: Any) -> ModelReply:
+            if len(self.requests) == 1:
+                message = "the run was stopped"
+                raise Cancelled(message)
+            return super().complete(*args, **kwargs)
+
+    studio.scripted = Stopper({"author": writes("half\n")})
+    run = studio.run("p")
+    assert studio.records(run)["author"].status is StepStatus.CANCELLED
+    assert [files["src/a.txt"] for _, _, files in texts(studio, run.run_id)] == ["one\n", "half\n"]
+
+
+def test_the_nightly_sweep_removes_old_sandboxes(studio: Engine) -> None:
+    workflow(studio, "author")
+    run_id, _ = play(studio, author=writes("two\n"))
+    (used,) = (studio.root / "home" / "sandboxes" / "runs").glob("*/in-use")
+    long_ago = used.stat().st_mtime - 15 * 86400
+    os.utime(used, (long_ago, long_ago))
+
+    assert studio.job_named("reprise_cache_sweep").execute_in_process().success
+
+    assert texts(studio, run_id) == []
