@@ -47,7 +47,7 @@ class FolderSandbox:
     ) -> None:
         self.root = root.absolute()
         self._limits = limits or SandboxLimits()
-        self._lock = lock or self.root.with_name(self.root.name + LOCK_SUFFIX)
+        self._lock = lock
         self._wait_seconds = wait_seconds
 
     def resolved(self, path: str) -> str:
@@ -126,7 +126,10 @@ class FolderSandbox:
         # Looked at first: no lock is left beside a folder that is gone.
         with typed_errors("."):
             os.close(open_root(self.root))
-        with edit_lock(self._lock, wait_seconds=self._wait_seconds):
+        # Beside the folder itself: it is one lock for all links to it.
+        real = self.root.resolve()
+        lock = self._lock or real.with_name(real.name + LOCK_SUFFIX)
+        with edit_lock(lock, wait_seconds=self._wait_seconds):
             yield
 
     def _check(self, place: Descent, data: bytes, present: Present | None) -> None:

@@ -581,6 +581,17 @@ def test_a_writer_waits_no_longer_than_its_limit_and_names_the_lock(
     _write(sandbox, "src/a.txt")
 
 
+def test_the_lock_is_the_same_by_whichever_link_the_folder_is_reached(
+    root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("ws")
+    with (tmp_path / "ws.edit-lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StoreTimeout):
+            _write(FolderSandbox(tmp_path / "link", wait_seconds=0.05), "src/a.txt")
+    assert not (tmp_path / "link.edit-lock").exists()
+
+
 def test_an_update_from_within_a_change_times_out_and_changes_nothing(root: Path) -> None:
     sandbox = FolderSandbox(root, wait_seconds=0.05)
 
