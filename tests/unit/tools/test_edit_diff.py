@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reprise.tools.edit_diff import cut_at, short_diff
@@ -102,6 +102,7 @@ def test_a_text_is_not_cut_within_what_is_seen_as_one(text: str, most: int, at: 
 rows = st.lists(st.sampled_from(["", "a", "b", "c\r", "}"]), max_size=30)
 
 
+@settings(max_examples=100, deadline=None)
 @given(rows, rows, st.sampled_from(["", "\n"]))
 def test_a_diff_applied_to_the_first_state_gives_the_second(
     old: list[str], new: list[str], end: str
