@@ -85,18 +85,18 @@ def picture_graph(spec: PictureSpec) -> CompiledGraph:
     stream = stream.filter("tpad", stop_mode="clone", stop=TAIL_FRAMES)
     stream = _tone_mapped(stream, spec) if spec.hdr else _scaled(stream, spec)
     stream = stream.filter("pad", spec.width, spec.height, spec.box.x, spec.box.y, "black")
-    stream = stream.filter("setsar", 1).filter("format", "yuv420p")
-    stream = stream.filter(
-        "setparams",
-        range="tv",
-        color_primaries="bt709",
-        color_trc="bt709",
-        colorspace="bt709",
-        field_mode="prog",
-    )
+    stream = _as_film(stream)
     for number, overlay in enumerate(spec.overlays, start=1):
         stream = _overlaid(stream, ffmpeg.input(str(number))["v:0"], overlay, spec.rate)
     return _compiled(stream, 1 + len(spec.overlays))
+
+
+def frames_graph() -> CompiledGraph:
+    """Return the graph that makes a film of RGB pictures, over black where they are transparent."""
+    stream = ffmpeg.input("0")["v:0"].filter("format", "gbrap").filter("premultiply", inplace=1)
+    stream = stream.filter("format", "gbrp")
+    stream = stream.filter("scale", out_color_matrix="bt709", out_range="tv", flags=_SCALE_FLAGS)
+    return _compiled(_as_film(stream), 1)
 
 
 def sound_graph(pieces: Sequence[SoundPiece], origins: Sequence[Fraction | None]) -> CompiledGraph:
@@ -140,6 +140,19 @@ def level_graph(filters: Sequence[tuple[str, dict[str, str]]], sample_count: int
 def measure_graph() -> CompiledGraph:
     """Return the graph that only measures loudness."""
     return _compiled(_measured(ffmpeg.input("0")["a:0"]), 1)
+
+
+def _as_film(stream: ffmpeg.Stream) -> ffmpeg.Stream:
+    """Return a picture that has BT.709 limited-range values, tagged as such."""
+    stream = stream.filter("setsar", 1).filter("format", "yuv420p")
+    return stream.filter(
+        "setparams",
+        range="tv",
+        color_primaries="bt709",
+        color_trc="bt709",
+        colorspace="bt709",
+        field_mode="prog",
+    )
 
 
 def _scaled(stream: ffmpeg.Stream, spec: PictureSpec) -> ffmpeg.Stream:

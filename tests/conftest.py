@@ -1,7 +1,9 @@
 """What holds for every test: the marks that need `--all`, and the golden files' option.
 
-A test that takes minutes is marked `slow`; one that drives a browser is marked `browser`. Plain
-`bin/test` leaves both out and says so at the end; nothing is skipped in silence.
+A test that takes minutes is marked `slow`; one that drives a browser is marked `browser`; one that
+renders with Node is marked `remotion`. Plain `bin/test` leaves them out and says so at the end;
+`--all` leaves out the last where Node or Chromium is missing, and says that; nothing is skipped in
+silence.
 """
 
 import shutil
@@ -13,12 +15,15 @@ import pytest
 LEFT_OUT_REASONS = {
     "slow": "minutes each",
     "browser": "need Debian's chromium and chromium-driver",
+    "remotion": "need Node.js, npm and chromium",
 }
 """Each mark that a plain `bin/test` leaves out, and why."""
 
 BROWSER_PROGRAMS = ("chromium", "chromedriver")
+REMOTION_PROGRAMS = ("node", "npm", "chromium")
 
 _left_out: Counter[str] = Counter()
+_cannot: list[str] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +60,14 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
                 _left_out[mark] += 1
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = [program for program in REMOTION_PROGRAMS if shutil.which(program) is None]
+    out = [item for item in items if item.get_closest_marker("remotion") is not None]
+    if missing and out and not config.option.markexpr:
+        items[:] = [item for item in items if item not in out]
+        _cannot.append(f"{len(out)} marked remotion: PATH lacks {' and '.join(missing)}")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     missing = [program for program in BROWSER_PROGRAMS if shutil.which(program) is None]
     asked = [item for item in session.items if item.get_closest_marker("browser") is not None]
@@ -67,9 +80,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not _left_out:
+    if not _left_out and not _cannot:
         return
     terminalreporter.section("left out")
+    for line in _cannot:
+        terminalreporter.write_line(line)
+    if not _left_out:
+        return
     for mark, count in sorted(_left_out.items()):
         terminalreporter.write_line(f"{count} marked {mark} ({LEFT_OUT_REASONS[mark]})")
     terminalreporter.write_line("`bin/test --all` runs them too")
