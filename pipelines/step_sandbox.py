@@ -60,16 +60,14 @@ class StepSandbox:
             raise RuntimeError(message)
         return self._files
 
-    def seen(self) -> SandboxTree | None:
-        """Return the files that the step's agents can browse, as they were at the first call.
+    def seen(self) -> SandboxTree:
+        """Return the files that the step's agents find, as they were at the first call.
 
-        None when none of them can browse.
+        Who authors or renders finds them too: in what a tool answers.
 
         Raises:
             NotCanonical: They cannot be read; there is no key then.
         """
-        if ToolGroup.SANDBOX_BROWSE not in self._groups:
-            return None
         if self._seen is None:
             try:
                 self._seen = self._sandboxes.tree(self._execution)

@@ -101,7 +101,7 @@ class KeyFacts:
     files: tuple[tuple[str, ...], ...] | None = None
     """What it sees of the project's files; null when it sees none."""
     sandbox: SandboxTree | None = None
-    """The sandbox's files, for an agent that browses them; null when none does."""
+    """The sandbox's files, for an agent that has tools for them; null when none has."""
     history: tuple[tuple[str, ...], ...] | None = None
     """Prior outputs that it reads as values, not as text: order, label, digest of the output, and
     where it can see that, who gave them."""

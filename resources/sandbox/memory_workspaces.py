@@ -30,7 +30,7 @@ class MemorySandboxes:
     """`Sandboxes` in memory; safe among threads.
 
     Args:
-        templates: Template → path → bytes; may be changed between runs.
+        template: Name → path → bytes; None where there is no such template.
         new_files: Makes an empty sandbox.
         clock: Answers the time; aware, UTC.
         retention_days: After so many days without use, workspaces and snapshots go.
@@ -38,13 +38,13 @@ class MemorySandboxes:
 
     def __init__(
         self,
-        templates: Mapping[str, Mapping[str, bytes]],
+        template: Callable[[str], Mapping[str, bytes] | None],
         *,
         new_files: Callable[[], SandboxFiles],
         clock: Callable[[], datetime],
         retention_days: float,
     ) -> None:
-        self._templates = templates
+        self._template = template
         self._new_files = new_files
         self._clock = clock
         self._age = timedelta(days=retention_days)
@@ -155,10 +155,11 @@ class MemorySandboxes:
             return self._files_of(latest[1])
         if execution.template is None:
             return {}
-        if execution.template not in self._templates:
+        template = self._template(execution.template)
+        if template is None:
             message = f"template {execution.template!r}: there is none; correct `sandbox`"
             raise BadInput(message)
-        return self._templates[execution.template]
+        return template
 
     def _files_of(self, snapshot: SandboxSnapshot) -> Mapping[str, bytes]:
         tree = self.kept_tree(snapshot.digest)

@@ -45,7 +45,7 @@ def in_folder(root: Path) -> Sandboxes:
 
 def in_memory(_root: Path) -> Sandboxes:
     return MemorySandboxes(
-        {"plain": TEMPLATE}, new_files=MemorySandbox, clock=now, retention_days=14
+        {"plain": TEMPLATE}.get, new_files=MemorySandbox, clock=now, retention_days=14
     )
 
 

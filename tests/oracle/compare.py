@@ -34,6 +34,7 @@ SPENT = {
 class RunOutcome:
     """What a run left behind, by order."""
 
+    run_id: str = ""
     records: dict[int, StepRecord] = field(default_factory=dict)
     errors: dict[int, str] = field(default_factory=dict)
     injected: bool = False

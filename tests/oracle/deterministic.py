@@ -118,6 +118,7 @@ FIRST: Mapping[str, str] = {
     "list_project_files": "{}",
     "search_project_files": '{"query": "brief note one two"}',
     "list_prior_steps": "{}",
+    "ListSandboxFiles": "{}",
 }
 """What an agent asks first, of the tools that it has."""
 
@@ -126,10 +127,13 @@ def _wanted_tools(request: ModelRequest) -> tuple[ToolCall, ...]:
     """List files and steps and search, then read all that there is, where the agent may."""
     offered = {tool.name for tool in request.tools}
     results = [message for message in request.messages if message.role == "tool"]
-    if not results:
+    if not any(message.tool_calls for message in request.messages):
         wanted = [(tool, arguments) for tool, arguments in FIRST.items() if tool in offered]
+        if not wanted and "WriteSandboxFile" in offered:
+            wanted = _writings(request)
     elif sum(bool(message.tool_calls) for message in request.messages) == 1:
         wanted = [call for result in results for call in _readings(result)]
+        wanted += _writings(request) if "WriteSandboxFile" in offered else []
     else:
         wanted = []
     return tuple(
@@ -140,9 +144,12 @@ def _wanted_tools(request: ModelRequest) -> tuple[ToolCall, ...]:
 
 def _readings(result: Message) -> list[tuple[str, str]]:
     listed = json.loads(result.content)
+    rows = listed.get("files", [])
+    if any("path" in row for row in rows):
+        return [("ReadSandboxFile", json.dumps({"path": row["path"]})) for row in rows]
     calls = [
         ("read_project_file" if row["readable"] else "read_project_transcript", row["name"])
-        for row in listed.get("files", [])
+        for row in rows
         if row["readable"] or row.get("has_transcript")
     ]
     found = [(tool, json.dumps({"name": name})) for tool, name in calls]
@@ -150,6 +157,14 @@ def _readings(result: Message) -> list[tuple[str, str]]:
         ("read_prior_output", json.dumps({"order": row["order"]}))
         for row in listed.get("steps", [])
     ]
+
+
+def _writings(request: ModelRequest) -> list[tuple[str, str]]:
+    """Write what depends on all that the agent was shown, to one of two files."""
+    shown = [message.content for message in request.messages]
+    word = digest_of([request.agent.id, request.system_prompt, *shown])
+    path = "a.txt" if int(word[0], 16) % 2 else "src/c.txt"
+    return [("WriteSandboxFile", json.dumps({"path": path, "content": f"{word}\n"}))]
 
 
 def _content(path: Path) -> str:

@@ -36,6 +36,7 @@ KEY_FIELDS = (
     "history_digest",
     "project_file_fingerprint",
     "resolved_input",
+    "sandbox_digest",
     "step_prompt",
     "tool_choice",
     "toolchain",

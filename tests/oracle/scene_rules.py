@@ -21,6 +21,7 @@ from reprise.model.workflow import (
     CacheMode,
     EditRoomConfig,
     FunctionConfig,
+    SandboxConfig,
     Step,
     StepType,
     VideoAnalyzeConfig,
@@ -39,6 +40,7 @@ from tests.oracle.scenes import (
     SKILLS,
     STEPS_MAX,
     TASKS,
+    TEMPLATES,
     VALUES,
     Reads,
     Scene,
@@ -176,7 +178,7 @@ class SceneRules(RuleBasedStateMachine):
         place %= len(self.scene.workflow.steps)
         self._edit_step(place, **read.at(place + 1))
 
-    @rule(place=places, agent=st.sampled_from(AGENTS[:6]))
+    @rule(place=places, agent=st.sampled_from(AGENTS[:8]))
     def swap_agent(self, place: int, agent: str) -> None:
         place %= len(self.scene.workflow.steps)
         is_agent = self.scene.workflow.steps[place].type is StepType.AGENT
@@ -223,6 +225,23 @@ class SceneRules(RuleBasedStateMachine):
         one, other = one % len(steps), other % len(steps)
         steps[one], steps[other] = steps[other], steps[one]
         self.take(_renumbered(self.scene, steps), min(one, other) + 1)
+
+    # ------------------------------------------------------------------------------- sandbox
+
+    @rule(template=st.sampled_from(TEMPLATES))
+    def edit_template(self, template: Mapping[str, str]) -> None:
+        self._edit_sandbox(replace(self.scene, template=template))
+
+    @rule(name=st.sampled_from([None, "plain"]))
+    def choose_template(self, name: str | None) -> None:
+        update = {"sandbox": SandboxConfig(template=name)}
+        workflow = self.scene.workflow.model_copy(update=update)
+        self._edit_sandbox(replace(self.scene, workflow=workflow))
+
+    def _edit_sandbox(self, scene: Scene) -> None:
+        steps = scene.workflow.steps
+        touched = [step.order for step in steps if scene.has_sandbox(step)]
+        self.take(scene, min(touched, default=NOTHING))
 
     # ------------------------------------------------------------------------------- configs
 

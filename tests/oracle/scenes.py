@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pipelines.step_run import RunCacheMode
-from reprise.model.agent import AgentDefinition, ModelParameters, ToolGroup
+from reprise.context.step_input import agent_ids
+from reprise.model.agent import SANDBOX_GROUPS, AgentDefinition, ModelParameters, ToolGroup
 from reprise.model.settings import ContextBudgetSettings, StepCacheSettings
 from reprise.model.workflow import (
     EditRoomConfig,
     FunctionConfig,
     InputMode,
+    SandboxConfig,
     Step,
     StepType,
     Workflow,
@@ -23,7 +25,23 @@ from reprise.model.workflow_checks import Checked, Placed, find_problems
 PROVIDERS = ("rule", "other", "texts")
 """Two that read values, and one that answers from the texts alone."""
 
-AGENTS = ("plain_a", "plain_b", "coarse_c", "constant_d", "constant_e", "reader_f", "director_g")
+AGENTS = (
+    "plain_a",
+    "plain_b",
+    "coarse_c",
+    "constant_d",
+    "constant_e",
+    "reader_f",
+    "browser_h",
+    "author_i",
+    "director_g",
+)
+FIRST_GROUPS: Mapping[str, frozenset[ToolGroup]] = {
+    "reader_f": frozenset({ToolGroup.PROJECT_READ}),
+    "browser_h": frozenset({ToolGroup.SANDBOX_BROWSE}),
+    "author_i": frozenset({ToolGroup.SANDBOX_BROWSE, ToolGroup.SANDBOX_AUTHORING}),
+}
+"""What agents may do before any edit."""
 PROMPTS = (
     "You are {name}.",
     "You are {name}. ",
@@ -48,6 +66,17 @@ GROUPS: tuple[frozenset[ToolGroup], ...] = (
     frozenset({ToolGroup.PROJECT_WRITE}),
     frozenset({ToolGroup.WORKFLOW_READ}),
     frozenset({ToolGroup.PROJECT_READ, ToolGroup.SANDBOX_RENDER}),
+    frozenset({ToolGroup.SANDBOX_BROWSE}),
+    frozenset({ToolGroup.SANDBOX_BROWSE}),
+    frozenset({ToolGroup.SANDBOX_AUTHORING}),
+    frozenset({ToolGroup.SANDBOX_BROWSE, ToolGroup.SANDBOX_AUTHORING}),
+)
+TEMPLATES: tuple[Mapping[str, str], ...] = (
+    {},
+    {"a.txt": "one\n"},
+    {"a.txt": "two\n"},
+    {"a.txt": "one\n", "src/b.txt": "two\n"},
+    {"src/a.txt": "one\n"},
 )
 PARAMETERS = (
     ModelParameters(),
@@ -96,6 +125,8 @@ class Scene:
     step_modes: Mapping[int, RunCacheMode] = field(default_factory=dict)
     settings: StepCacheSettings = field(default_factory=StepCacheSettings)
     budget: ContextBudgetSettings = field(default_factory=ContextBudgetSettings)
+    template: Mapping[str, str] = field(default_factory=lambda: TEMPLATES[1])
+    """Path → text: what sandboxes begin with."""
 
     def with_steps(self, steps: Sequence[Step]) -> "Scene":
         """Return the scene with other steps."""
@@ -105,8 +136,13 @@ class Scene:
         return replace(self, workflow=workflow, step_modes=modes)
 
     def is_valid(self) -> bool:
-        """Answer whether the engine would load it."""
+        """Answer whether the engine would load it; effects that are skipped on purpose are none.
+
+        A run that leaves an author out has another sandbox: somebody chose so.
+        """
         steps = self.workflow.steps
+        if any(step.allow_skipping_effects and self.authors(step) for step in steps):
+            return False
         checked = Checked(
             steps=tuple(Placed(place, step) for place, step in enumerate(steps)),
             orders=frozenset(step.order for step in steps),
@@ -118,6 +154,18 @@ class Scene:
         )
         return not find_problems(checked)
 
+    def authors(self, step: Step) -> bool:
+        """Answer whether a step changes the sandbox."""
+        return self._has(step, frozenset({ToolGroup.SANDBOX_AUTHORING}))
+
+    def has_sandbox(self, step: Step) -> bool:
+        """Answer whether a step's agents have tools for the sandbox."""
+        return self._has(step, SANDBOX_GROUPS)
+
+    def _has(self, step: Step, groups: frozenset[ToolGroup]) -> bool:
+        agents = (self.agents.get(name) for name in agent_ids(step))
+        return any(agent is not None and agent.tool_groups & groups for agent in agents)
+
 
 def first_agents() -> dict[str, AgentDefinition]:
     """Return the agents as they are before any edit."""
@@ -126,7 +174,7 @@ def first_agents() -> dict[str, AgentDefinition]:
             id=name,
             agent_type=name,
             system_prompt=f"You are {name}.",
-            tool_groups=GROUPS[1] if name == "reader_f" else GROUPS[0],
+            tool_groups=FIRST_GROUPS.get(name, frozenset()),
             output_schema={} if name == "director_g" else None,
         )
         for name in AGENTS
@@ -208,7 +256,7 @@ reads = st.builds(
     ),
 )
 works: st.SearchStrategy[Mapping[str, object]] = st.sampled_from(
-    [{"type": StepType.AGENT, "agent": name} for name in AGENTS[:6] * 2]
+    [{"type": StepType.AGENT, "agent": name} for name in AGENTS[:8] * 2]
     + [{"type": StepType.FUNCTION, "function": function} for function in FUNCTIONS]
 )
 """What a step may do."""
@@ -227,6 +275,7 @@ def _scene(has_film: bool, drafts: Sequence[tuple[Mapping[str, object], Reads]])
         id="w",
         default_request="a promo",
         variables={"tone": "warm", "count": 1},
+        sandbox=SandboxConfig(template="plain"),
         steps=tuple(steps),
     )
     return Scene(workflow, first_agents())

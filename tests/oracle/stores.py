@@ -1,7 +1,6 @@
 """What the oracle's world keeps: the embedded stores on disk, or their twins in memory."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from reprise.model.cache import EntryCaps
@@ -11,7 +10,6 @@ from reprise.ports import (
     ObjectStore,
     ProjectIndex,
     ProjectRegistry,
-    Sandboxes,
 )
 from resources.local_object_store import LocalObjectStore
 from resources.memory_entry_store import MemoryEntryStore
@@ -19,9 +17,7 @@ from resources.memory_history import MemoryHistory
 from resources.memory_object_store import MemoryObjectStore
 from resources.memory_project_index import MemoryProjectIndex
 from resources.memory_projects import MemoryProjectRegistry
-from resources.memory_sandbox import MemorySandbox
 from resources.payload_offload import PayloadOffload
-from resources.sandbox.memory_workspaces import MemorySandboxes
 from resources.sqlite_entry_store import SqliteEntryStore
 from resources.sqlite_history import SqliteHistory
 from resources.sqlite_project_index import SqliteProjectIndex
@@ -37,7 +33,6 @@ class Stores:
     history: HistoryStore
     projects: ProjectRegistry
     index: ProjectIndex
-    sandboxes: Sandboxes
 
 
 CAPS = EntryCaps(rows_max=4)
@@ -52,7 +47,6 @@ def in_memory(_folder: Path | None = None) -> Stores:
         MemoryHistory(),
         MemoryProjectRegistry(),
         MemoryProjectIndex(),
-        _sandboxes(),
     )
 
 
@@ -66,11 +60,4 @@ def on_disk(folder: Path) -> Stores:
         SqliteHistory(folder / "reprise.db"),
         SqliteProjectRegistry(folder / "reprise.db"),
         SqliteProjectIndex(folder / "project-index.db"),
-        _sandboxes(),
-    )
-
-
-def _sandboxes() -> Sandboxes:
-    return MemorySandboxes(
-        {}, new_files=MemorySandbox, clock=lambda: datetime.now(UTC), retention_days=14
     )

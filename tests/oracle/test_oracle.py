@@ -41,6 +41,7 @@ def test_a_cached_run_equals_an_uncached_one_after_any_edits() -> None:
     [
         "a key without project_file_fingerprint",
         "a key without edit_room",
+        "a key without sandbox_digest",
         "a key that drifts",
         "artifacts are not asked for",
         "payloads are believed",

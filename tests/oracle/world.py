@@ -4,7 +4,7 @@ The run without takes the same files and definitions, and stores of its own that
 that the two leave behind is compared: outputs, records, artifacts, byte for byte.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,18 +25,22 @@ from reprise.context.budget import ContextBudget
 from reprise.errors import RepriseError, UnknownName
 from reprise.model.agent import LoopLimits
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepStatus
+from reprise.model.sandbox import SandboxExecution
 from reprise.model.settings import StepCacheSettings
 from reprise.ports import (
     EntryStore,
     ModelProvider,
     ObjectStore,
     ProjectRegistry,
+    Sandboxes,
 )
 from resources.breaker import BreakerEntryStore, BreakerObjectStore, CircuitBreaker
 from resources.deadline import DeadlineEntryStore, DeadlineObjectStore
 from resources.machine_clock import MachineClock
 from resources.media_kind import media_kind
 from resources.memory_functions import MemoryFunctions
+from resources.memory_sandbox import MemorySandbox
+from resources.sandbox.memory_workspaces import MemorySandboxes
 from tests.oracle.compare import (
     Finding,
     RunOutcome,
@@ -61,6 +65,7 @@ READS_ONLY = {
     "objects": {"head", "get_bytes", "local_path", "url"},
     "history": {"of_step", "of_run", "latest_run"},
     "projects": {"files", "project", "projects"},
+    "sandboxes": {"tree", "snapshots", "kept_tree", "kept_file"},
 }
 """The calls that a plan may make, by store."""
 
@@ -103,6 +108,7 @@ class World:
         }
         self.analyzer, self.speech, self.renderer = TwinAnalyzer(), TwinSpeech(), TwinRenderer()
         self.functions = MemoryFunctions(module_texts(0))
+        self.sandboxes = self._new_sandboxes()
         self.runs = 0
         for project in ("p", "q"):
             self.add_file(project, "brief.md", b"a brief")
@@ -187,11 +193,22 @@ class World:
     def fresh_services(self) -> Services:
         """Return the services of a run without: the cache off, nothing there but the files."""
         stores = replace(in_memory(), projects=self.projects, index=self.stores.index)
+        sandboxes = self._new_sandboxes()
         for project in self.projects.projects():
             for file in self.projects.files(project.id):
                 data = self.objects.get_bytes(file.storage_key)
                 stores.objects.put_bytes(file.storage_key, data)
-        return self._services(stores, StepCacheSettings(enabled=False))
+        without = self._services(stores, StepCacheSettings(enabled=False))
+        return replace(without, sandboxes=sandboxes)
+
+    def _new_sandboxes(self) -> Sandboxes:
+        def template(name: str) -> Mapping[str, bytes] | None:
+            files = {path: text.encode() for path, text in self.scene.template.items()}
+            return files if name == "plain" else None
+
+        return MemorySandboxes(
+            template, new_files=MemorySandbox, clock=self.clock, retention_days=14
+        )
 
     def _services(self, stores: Stores, settings: StepCacheSettings) -> Services:
         return Services(
@@ -212,7 +229,7 @@ class World:
             default_provider="rule",
             clock=self.clock,
             functions=self.functions,
-            sandboxes=stores.sandboxes,
+            sandboxes=self.sandboxes,
             scratch=lambda: self.folder / "scratch",
             loop_limits=LoopLimits(),
             loop_clock=MachineClock(),
@@ -241,8 +258,8 @@ class World:
     def run(self, services: Services, request: str) -> RunOutcome:
         """Walk the workflow's steps in order, as the compiled assets would."""
         self.runs += 1
-        scene, outcome = self.scene, RunOutcome()
         run_id = f"run-{self.runs}"
+        scene, outcome = self.scene, RunOutcome(run_id=run_id)
         edges = transitive_reduction(step_reads(scene.workflow, scene.agents))
         root = _request_record(scene, services, run_id, request)
         services.history.append(root)
@@ -284,6 +301,7 @@ class World:
             cache=StepCache(entries, objects.head, self.scene.settings, self.clock),
             history=watched(services.history, calls["history"]),
             projects=watched(services.projects, calls["projects"]),
+            sandboxes=watched(services.sandboxes, calls["sandboxes"]),
         )
         before = self.model_calls()
         planned = plan_run(self._plan_request(), reading)
@@ -341,6 +359,10 @@ class World:
     ) -> list[Finding]:
         """Return what a run left behind otherwise than another one."""
         findings = []
+        if not cached.injected and not cached.errors:
+            trees = self._left(cached, with_cache), self._left(plain, without)
+            if trees[0] != trees[1]:
+                findings.append(Finding("a sandbox differs", f"{trees[0]} against {trees[1]}"))
         for step in self.scene.workflow.steps:
             one, other = cached.records.get(step.order), plain.records.get(step.order)
             if one is None and cached.injected:
@@ -354,6 +376,16 @@ class World:
             elif one is not None and other is not None:
                 findings += record_differences(step, one, other, with_cache, without)
         return findings
+
+    def _left(self, outcome: RunOutcome, services: Services) -> Mapping[str, str]:
+        """Return what a run left in its sandbox: path → digest."""
+        execution = SandboxExecution(
+            run_id=outcome.run_id,
+            project_id=self.scene.project,
+            workflow_id=self.scene.workflow.id,
+            template=self.scene.workflow.sandbox.template,
+        )
+        return {file.path: file.digest for file in services.sandboxes.tree(execution).files}
 
 
 def _request_record(scene: Scene, services: Services, run_id: str, text: str) -> StepRecord:

@@ -7,6 +7,7 @@ tests/oracle.
 Source: specification R1, C18.
 """
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -94,6 +95,12 @@ class SceneEngine(Engine):
             mode="json", exclude={"source_path"}, exclude_defaults=True
         )
         (self.workflows / "w.yaml").write_text(yaml.safe_dump(data, sort_keys=False))
+        plain = self.workflows / "templates" / "plain"
+        shutil.rmtree(plain, ignore_errors=True)
+        plain.mkdir(parents=True)
+        for name, text in scene.template.items():
+            (plain / name).parent.mkdir(exist_ok=True)
+            (plain / name).write_text(text)
 
     @property
     def ingest(self) -> Ingest:
