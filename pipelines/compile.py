@@ -38,7 +38,7 @@ from reprise.model.agent import SANDBOX_GROUPS, AgentDefinition
 from reprise.model.execution import Execution, executing
 from reprise.model.result import SeenStep, StepRecord, StepReference, StepResult, StepStatus
 from reprise.model.sandbox import EarlierRun
-from reprise.model.workflow import Step, Workflow
+from reprise.model.workflow import SandboxConfig, Step, Workflow
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,10 @@ RETRY_POLICY = dg.RetryPolicy(
 
 
 def step_code_version(
-    step: Step, agents: Sequence[AgentDefinition], fingerprint: str | None = None
+    step: Step,
+    agents: Sequence[AgentDefinition],
+    fingerprint: str | None = None,
+    sandbox: SandboxConfig | None = None,
 ) -> str:
     """Return a digest of all that a person can edit about a step, for Dagster's staleness.
 
@@ -63,6 +66,7 @@ def step_code_version(
         step: The step.
         agents: Those who work in it.
         fingerprint: That of a Function step's code; None when it has none.
+        sandbox: What its sandbox begins with; None when its agents have no tools for one.
     """
     definition: dict[str, JsonValue] = {
         "step": step.model_dump(mode="json"),
@@ -71,6 +75,8 @@ def step_code_version(
     }
     if fingerprint is not None:
         definition["fingerprint"] = fingerprint
+    if sandbox is not None:
+        definition["sandbox"] = sandbox.model_dump(mode="json")
     return hashlib.sha256(canonical_json(definition).encode()).hexdigest()[:16]
 
 
@@ -125,7 +131,9 @@ def compile_workflow(
     assets = [_request_asset(workflow)]
     for step in workflow.steps:
         function = None if step.function is None else fingerprint_of(step.function.callable)
-        version = step_code_version(step, step_agents(step, agents), function)
+        its_agents = step_agents(step, agents)
+        sandbox = workflow.sandbox if _has_sandbox(its_agents) else None
+        version = step_code_version(step, its_agents, function, sandbox)
         assets.append(_step_asset(workflow, step, edges[step.order], version))
     job = dg.define_asset_job(
         workflow.slug,
@@ -282,6 +290,10 @@ def _step_run(
     )
 
 
+def _has_sandbox(agents: Sequence[AgentDefinition]) -> bool:
+    return any(agent.tool_groups & SANDBOX_GROUPS for agent in agents)
+
+
 def _earlier_runs(
     step: Step,
     context: dg.AssetExecutionContext,
@@ -293,8 +305,7 @@ def _earlier_runs(
     A re-execution goes on from its parent. Where a step is run alone, it is the run that its inputs
     are from, as that was before the step.
     """
-    agents = step_agents(step, services.agents)
-    if not any(agent.tool_groups & SANDBOX_GROUPS for agent in agents):
+    if not _has_sandbox(step_agents(step, services.agents)):
         return ()
     parents: list[str] = []
     run: dg.DagsterRun | None = context.run

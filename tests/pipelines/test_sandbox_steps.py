@@ -279,6 +279,19 @@ def test_a_broken_template_fails_the_step_with_what_to_do(studio: Engine) -> Non
     )
 
 
+def test_another_template_makes_the_steps_that_work_on_it_stale(studio: Engine) -> None:
+    def versions() -> list[str | None]:
+        layer = studio.job().asset_layer
+        names = ("s01_author", "s02_browser", "s03_reader")
+        return [layer.get(dg.AssetKey(["w", name])).code_version for name in names]
+
+    before = versions()
+    template(studio, {"a.txt": "x"}, "other")
+    workflow(studio, "author", "browser", "reader", template="other")
+    after = versions()
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, False, True]
+
+
 def test_an_author_is_not_cached_by_force(studio: Engine) -> None:
     step = {"label": "a", "type": "Agent", "agent": "author", "cache_mode": "always"}
     studio.workflow([step])
