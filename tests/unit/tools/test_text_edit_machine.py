@@ -155,7 +155,7 @@ def edits_of(draw: st.DrawFn, file: list[str]) -> TextEdit:
     flip = draw(st.sampled_from(["keep", "lf", "crlf"]))
     old = draw(texts)
     if file and draw(st.integers(0, 5)) > 0:
-        begin = draw(st.integers(0, len(file) - 1))
+        begin = draw(st.just(0) | st.integers(0, len(file) - 1))
         old = "".join(file[begin : begin + draw(st.integers(1, 12))])
     if flip != "keep":
         old = "".join(plain(tokens(old)))
@@ -166,6 +166,7 @@ def edits_of(draw: st.DrawFn, file: list[str]) -> TextEdit:
         at = draw(st.integers(0, len(parts)))
         gone = draw(st.integers(0, 2))
         new = "".join([*parts[:at], new, *parts[at + gone :]])
+    new = draw(st.sampled_from([new, new, new, f"{new}\r", f"{MARK}{new}", f"\n{new}"]))
     return TextEdit(old, new, replace_all=draw(st.booleans()))
 
 
