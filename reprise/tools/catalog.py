@@ -20,6 +20,7 @@ from reprise.tools import (
     project_write,
     sandbox_authoring,
     sandbox_browse,
+    sandbox_outline,
     workflow_read,
 )
 from reprise.tools.tool import Tool
@@ -35,6 +36,7 @@ TOOL_GROUPS: Mapping[str, ToolGroup] = {
     "ListSandboxFiles": ToolGroup.SANDBOX_BROWSE,
     "ReadSandboxFile": ToolGroup.SANDBOX_BROWSE,
     "ReadSandboxFileLines": ToolGroup.SANDBOX_BROWSE,
+    "GetSandboxFileOutline": ToolGroup.SANDBOX_BROWSE,
     "WriteSandboxFile": ToolGroup.SANDBOX_AUTHORING,
     "EditSandboxFile": ToolGroup.SANDBOX_AUTHORING,
     "ApplySandboxFileEdits": ToolGroup.SANDBOX_AUTHORING,
@@ -49,6 +51,7 @@ TOOLS: Mapping[str, Tool] = {
         *project_write.TOOLS,
         *workflow_read.TOOLS,
         *sandbox_browse.TOOLS,
+        sandbox_outline.OUTLINE,
         *sandbox_authoring.TOOLS,
     )
 }

@@ -23,7 +23,9 @@ from reprise.tools.argument_schema import Arguments
 from reprise.tools.edit_diff import short_diff
 from reprise.tools.sandbox_change import Changed, change_file, undo_change
 from reprise.tools.sandbox_lines import CUT_MARK, line_count
+from reprise.tools.sandbox_outline import shown_fault
 from reprise.tools.sandbox_tool import PATH_CHARS_MAX, sandbox_tool
+from reprise.tools.syntax import new_syntax_errors
 from reprise.tools.text_edit import (
     Edited,
     EditFault,
@@ -291,9 +293,13 @@ def _state(path: str, data: bytes) -> dict[str, JsonValue]:
 
 def _brought(path: str, change: Changed) -> dict[str, JsonValue]:
     """Return what a change did to a file."""
-    if change.before is None:
-        return {}
-    return {"diff": short_diff(change.before, change.after, path)}
+    found: dict[str, JsonValue] = {}
+    if change.before is not None:
+        found["diff"] = short_diff(change.before, change.after, path)
+    faults = new_syntax_errors(change.before or b"", change.after, path)
+    if faults:
+        found["newSyntaxErrors"] = [shown_fault(fault) for fault in faults]
+    return found
 
 
 def _call_key(path: str, edits: Sequence[TextEdit]) -> str:

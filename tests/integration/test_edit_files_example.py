@@ -9,6 +9,7 @@ from reprise.model.sandbox import SandboxFault
 from reprise.tools import sandbox_authoring, sandbox_change, sandbox_tool
 from reprise.tools.catalog import withheld_tools
 from reprise.tools.edit_nearest import Difference
+from reprise.tools.syntax_tree import SyntaxFaultCode
 from reprise.tools.text_edit import EditFault
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def test_the_page_names_every_code_and_every_class_of_difference() -> None:
         sandbox_tool.LONE_SURROGATE,
         sandbox_tool.NO_SANDBOX,
     }
-    assert named("code") == {*own, *EditFault, *SandboxFault}
+    assert named("code") == {*own, *EditFault, *SandboxFault, *SyntaxFaultCode}
     assert named("difference") == {*Difference, sandbox_authoring.CUT_MARK_COPIED}
 
 

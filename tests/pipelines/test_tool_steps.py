@@ -218,7 +218,10 @@ def test_the_setting_takes_tools_and_words_from_an_agent_and_is_in_its_key(engin
         offered.append(("Read by lines." in asked.system_prompt, {t.name for t in asked.tools}))
     assert offered[0] == (True, set(tool_names([ToolGroup.SANDBOX_BROWSE])))
     assert offered[1] == (False, {"ListSandboxFiles", "ReadSandboxFile"})
-    assert details[1] == ("changed: agent_system_prompt, agent_tools (ReadSandboxFileLines, gone)")
+    assert details[1] == (
+        "changed: agent_system_prompt, agent_tools (GetSandboxFileOutline, gone; "
+        "ReadSandboxFileLines, gone)"
+    )
 
 
 def test_the_setting_changes_no_key_of_an_agent_without_a_sandbox(reader: Engine) -> None:
