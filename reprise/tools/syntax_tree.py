@@ -124,7 +124,7 @@ def syntax_tree(
     if isinstance(text, EditRefusal):
         return SyntaxRefusal(text.code, text.error)
     source = data.removeprefix(BOM_BYTES)
-    if nesting_depth(source) > DEPTH_MAX:
+    if nests_too_deep(source):
         return SyntaxRefusal(
             SyntaxFaultCode.TOO_DEEP,
             f"the file has more than {DEPTH_MAX} brackets or `<` open at one place; read it "
@@ -139,15 +139,16 @@ def syntax_tree(
     return SyntaxTree(grammar, root, source)
 
 
-def nesting_depth(source: bytes) -> int:
-    """Return how many brackets and `<` are open at most, as far as a look at the marks tells.
+def nests_too_deep(source: bytes) -> bool:
+    """Tell whether more than `DEPTH_MAX` brackets and `<` are open at one place.
 
     A `<` counts until a `>`, a `;` or the end of the brackets around it; what stands in texts and
     comments counts like the rest.
     """
     # The `<` that are open in each open bracket; the first is the file itself.
-    open_angles, depth, deepest = [0], 0, 0
-    for mark in _MARKS.findall(source):
+    open_angles, depth = [0], 0
+    for found in _MARKS.finditer(source):
+        mark = found.group()
         if mark in b"([{":
             open_angles.append(0)
             depth += 1
@@ -163,8 +164,9 @@ def nesting_depth(source: bytes) -> int:
         elif mark == b">" and open_angles[-1]:
             open_angles[-1] -= 1
             depth -= 1
-        deepest = max(deepest, depth)
-    return deepest
+        if depth > DEPTH_MAX:
+            return True
+    return False
 
 
 def line_of(node: tree_sitter.Node) -> int:
