@@ -20,6 +20,9 @@ from reprise.tools.syntax_tree import SyntaxTree, end_line_of, line_of, text_of_
 
 COMPOSITION, STILL, FOLDER = "Composition", "Still", "Folder"
 
+FOLDERS_MAX = 20
+"""Most folders that are told around a composition."""
+
 RAW_CHARS_MAX = 200
 """Most characters of an id as it is written."""
 
@@ -66,7 +69,10 @@ class Composition:
     raw: str
     """The id as it is written, braces and quotes included; empty when there is none."""
     folders: tuple[str, ...] = ()
-    """The folders around it, the outermost first; a name that is not known as it is written."""
+    """The folders around it, the outermost first, at most `FOLDERS_MAX`.
+
+    A name that is not known stands as it is written.
+    """
 
     @property
     def dynamic(self) -> bool:
@@ -97,7 +103,7 @@ def compositions_of(tree: SyntaxTree, imports: tuple[Import, ...]) -> tuple[Comp
             open_folders.append((element.end_byte, raw if name is None else name))
             continue
         text, raw = _attribute(tag, "id", constants)
-        folders = tuple(name for _, name in open_folders)
+        folders = tuple(name for _, name in open_folders[:FOLDERS_MAX])
         lines = (line_of(element), end_line_of(element))
         found.append(Composition(text, kind, *lines, raw, folders))
     return tuple(found)

@@ -86,10 +86,12 @@ def exports_of(tree: SyntaxTree, declared: Sequence[Symbol]) -> tuple[Symbol, ..
         declared: What it declares without exporting it there.
     """
     known = {symbol.name: symbol for symbol in declared}
-    bodies = _bodies(tree)
+    bodies, body_end = _bodies(tree), 0
     found: list[Symbol] = []
     for node in tree.captures(_EXPORTS).get("export", []):
-        if not any(start <= node.start_byte < end for start, end in bodies):
+        while bodies and bodies[-1][0] <= node.start_byte:
+            body_end = max(body_end, bodies.pop()[1])
+        if node.start_byte >= body_end:
             found += _exported(node, known)
     if tree.root.has_error:
         for node in tree.captures(_ERRORS).get("error", []):
@@ -265,11 +267,11 @@ def _loose(error: tree_sitter.Node, *, exported: bool) -> Iterator[Symbol]:
 
 
 def _bodies(tree: SyntaxTree) -> list[tuple[int, int]]:
-    """Return where the bodies of namespaces are; what these export, the file does not."""
+    """Return where the bodies of namespaces are, the first last; the file exports none of them."""
     if tree.grammar == "javascript":
         return []
     nodes = tree.captures(_BODIES).get("body", [])
-    return [(node.start_byte, node.end_byte) for node in nodes]
+    return sorted(((node.start_byte, node.end_byte) for node in nodes), reverse=True)
 
 
 def _name(node: tree_sitter.Node) -> str:

@@ -15,6 +15,9 @@ from reprise.tools.syntax_tree import SyntaxRefusal, SyntaxTree, syntax_tree, te
 FAULTS_MAX = 5
 """Most faults that are told of a file."""
 
+PIECES_MAX = 20
+"""Broken pieces that are looked at for them; each may hold all that follow."""
+
 SHOWN_CHARS_MAX = 40
 """Most characters of the source in one message."""
 
@@ -64,7 +67,7 @@ def tree_faults(tree: SyntaxTree) -> tuple[SyntaxFault, ...]:
     if not tree.root.has_error:
         return ()
     faults: dict[tuple[int, int], SyntaxFault] = {}
-    for node in tree.captures(_FAULTS).get("fault", []):
+    for node in tree.captures(_FAULTS).get("fault", [])[:PIECES_MAX]:
         fault = _fault(node, tree.source)
         faults.setdefault((fault.line, fault.column), fault)
     return tuple(faults[at] for at in sorted(faults))[:FAULTS_MAX]

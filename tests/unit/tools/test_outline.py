@@ -192,6 +192,16 @@ def test_many_exports_are_cut_and_counted() -> None:
     assert found.totals == {"exports": count}
 
 
+def test_namespaces_and_exports_side_by_side_are_told_apart() -> None:
+    source = "export const a = 1;\nnamespace N { export const b = 1; }\n" * 3
+    assert [one.line for one in outlined(source, "a.ts").exports] == [1, 3, 5]
+
+
+def test_an_import_of_very_many_names_has_an_outline() -> None:
+    (one,) = outlined(f"import {{{'abc,' * 50_000}}} from 'a';", "a.ts").imports
+    assert len(one.names) == 50_000
+
+
 @given(st.text(max_size=200), st.sampled_from(sorted(GRAMMARS)))
 @example("export", ".ts")
 @example("import x = ", ".ts")

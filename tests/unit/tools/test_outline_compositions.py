@@ -3,7 +3,7 @@
 import pytest
 
 from reprise.tools.outline import Outline, outline
-from reprise.tools.outline_compositions import Composition
+from reprise.tools.outline_compositions import FOLDERS_MAX, Composition
 from tests.outline_sources import ROOT
 
 
@@ -87,3 +87,11 @@ def test_an_element_that_is_never_closed_is_told() -> None:
 def test_javascript_has_compositions_too() -> None:
     source = 'export const Root = ({id}) => <Composition id="a" />;\n'
     assert [one.id for one in compositions(source, "Root.jsx")] == ["a"]
+
+
+def test_folders_without_end_are_cut() -> None:
+    count = 2_000
+    source = f"""const x = {"<Folder name='f'><Still id='s' />" * count}{"</Folder>" * count};"""
+    found = compositions(source)
+    assert found[0].folders == ("f",)
+    assert found[-1].folders == ("f",) * FOLDERS_MAX
