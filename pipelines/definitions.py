@@ -177,9 +177,14 @@ class Wiring:
         return CacheWiring(self.settings, self.objects, store=self._store)
 
     @cached_property
+    def sandbox_wiring(self) -> SandboxWiring:
+        """The sandboxes' own adapters."""
+        return SandboxWiring(self.settings, self.ffmpeg, self.limits)
+
+    @property
     def sandboxes(self) -> Sandboxes:
         """The sandboxes of executions."""
-        return SandboxWiring(self.settings).sandboxes
+        return self.sandbox_wiring.sandboxes
 
     @property
     def entries(self) -> PayloadOffload:
@@ -264,6 +269,7 @@ class Wiring:
             budget=ContextBudget(self.settings.context_budget, self.digests),
             scratch=lambda: self.scratch.path,
             withheld_tools=withheld_tools(self.settings.features),
+            compositions=self.sandbox_wiring.compositions,
             initiator=self.behalf.initiator,
         )
 
@@ -346,10 +352,9 @@ def build_definitions(wiring: Wiring) -> dg.Definitions:
         wiring.cache_wiring.sweep,
         lambda running: wiring.sandboxes.sweep(now=now(), running=running),
     )
-    jobs.append(sweep)
     schedules.append(sweep_schedule(sweep))
     index = index_job(lambda: wiring.indexing)
-    jobs.append(index)
+    jobs += [sweep, index]
     io_manager = StepCacheIOManager(lambda: wiring.cache, lambda: wiring.history)
     return dg.Definitions(
         assets=assets,

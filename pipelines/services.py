@@ -39,6 +39,7 @@ from reprise.model.workflow import Step, Workflow
 from reprise.ports import (
     Cancelled,
     Clock,
+    CompositionRenderer,
     FilmRenderer,
     FunctionLoader,
     HistoryStore,
@@ -122,6 +123,8 @@ class Services:
     """What of the prior outputs goes into a prompt."""
     withheld_tools: frozenset[str] = frozenset()
     """Tools that no agent gets, whatever its groups (specification E11a)."""
+    compositions: Callable[[str], CompositionRenderer] | None = None
+    """Name of a template → renders compositions with what is installed there; None: nobody does."""
     initiator: Callable[[str, Mapping[str, str]], str | None] = lambda _run_id, _tags: None
     """Run id and run tags → the user in whose name the run works, or None."""
 

@@ -60,6 +60,11 @@ class StepSandbox:
             raise RuntimeError(message)
         return self._files
 
+    @property
+    def template(self) -> str | None:
+        """Name of the template that the workflow names; None when it names none."""
+        return self._execution.template
+
     def seen(self) -> SandboxTree:
         """Return the files that the step's agents find, as they were at the first call.
 

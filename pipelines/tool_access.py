@@ -6,10 +6,15 @@ seen, and an index whose answers are held against the state that is in the key.
 Source: specification A2, C2, C23.
 """
 
+import tempfile
+from pathlib import Path
+
 from pipelines.services import StepContext
 from reprise.agents.loop import AgentAnswer, AgentTask, run_agent
 from reprise.errors import StoreError
 from reprise.model.agent import SANDBOX_GROUPS, ToolGroup
+from reprise.model.result import Artifact
+from reprise.model.sandbox import CompositionRequest, RenderedComposition
 from reprise.model.search import IndexedFile, SearchAnswer
 from reprise.tools.access import ProjectDoor, SandboxDoor, ToolAccess
 from reprise.tools.toolbox import Toolbox
@@ -52,6 +57,13 @@ class StepTools:
         return tuple(dict.fromkeys(self._access.written))
 
     @property
+    def rendered(self) -> tuple[Artifact, ...]:
+        """The films that the agent rendered, the last one of each name."""
+        door = self._access.sandbox
+        films = door.rendered if door is not None else []
+        return tuple({film.name: film for film in films}.values())
+
+    @property
     def lossy(self) -> str | None:
         """Why the answer may serve this run alone; None when it may be kept."""
         return MOVED if self._moved else None
@@ -71,7 +83,30 @@ class StepTools:
         sandbox = self._context.sandbox
         if sandbox is None or not SANDBOX_GROUPS & task.agent.tool_groups:
             return None
-        return SandboxDoor(sandbox.files)
+        renders = self._context.services.compositions is not None and sandbox.template is not None
+        return SandboxDoor(sandbox.files, self._render if renders else None)
+
+    def _render(self, request: CompositionRequest) -> tuple[Artifact, RenderedComposition]:
+        """Render a copy of the files as they are now, and keep the film."""
+        context = self._context
+        sandbox, renderer = context.sandbox, context.services.compositions
+        assert sandbox is not None
+        assert sandbox.template is not None
+        assert renderer is not None
+        context.workdir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=context.workdir, prefix="composition-") as name:
+            folder = Path(name)
+            (folder / "tree").mkdir()
+            sandbox.files.copy_to(folder / "tree")
+            film = renderer(sandbox.template).render(
+                folder / "tree",
+                request,
+                folder / "film",
+                progress=context.progress,
+                cancelled=context.cancelled,
+            )
+            path = folder / "film" / film.file_name
+            return context.keep_file(path, film.file_name, "video/mp4"), film
 
     def _search(self, query: str, limit: int) -> SearchAnswer:
         self._require_index()

@@ -1,6 +1,6 @@
 """Renders compositions of a sandbox with a Remotion that the user installed.
 
-    renderer = RemotionRenderer(template, FfmpegRunner(binary))
+    renderer = RemotionRenderer(template, FfmpegLocator(None, None))
     renderer.render(tree, request, workdir, progress=progress, cancelled=cancelled)
 
 Node bundles the project and a browser draws the frames, both contained and without a network (see
@@ -24,7 +24,8 @@ from reprise.errors import MediaError, ToolFailed
 from reprise.model.sandbox import CompositionRequest, RenderedComposition
 from reprise.ports import Cancelled, Progress
 from resources.contained_process import ContainedEnd, Containment, run_contained
-from resources.ffmpeg_runner import FfmpegRunner
+from resources.ffmpeg import FfmpegLocator
+from resources.ffmpeg_runner import FfmpegRunner, RunnerLimits
 from resources.film_verify import decoded_frames
 from resources.filter_graph import frames_graph
 from resources.remotion_install import RemotionInstall, find_install
@@ -55,7 +56,8 @@ class RemotionRenderer:
 
     Args:
         template: Folder where the user ran `npm ci`.
-        runner: Runs ffmpeg.
+        ffmpeg: Finds ffmpeg when a film is to be made.
+        ffmpeg_limits: Bounds of ffmpeg's process.
         node: Node's program; None looks on PATH.
         browser: The browser's program; None looks on PATH.
         limits: Bounds of one call.
@@ -63,7 +65,8 @@ class RemotionRenderer:
     """
 
     template: Path
-    runner: FfmpegRunner
+    ffmpeg: FfmpegLocator
+    ffmpeg_limits: RunnerLimits = field(default_factory=RunnerLimits)
     node: str | None = None
     browser: str | None = None
     limits: RemotionLimits = field(default_factory=RemotionLimits)
@@ -94,7 +97,7 @@ class RemotionRenderer:
             film = self._film(talk, folder / "work" / "frames", folder, progress, cancelled)
             target = workdir / film_name(request)
             film.replace(target)
-        versions = {**install.versions, "ffmpeg": self.runner.binary.version}
+        versions = {**install.versions, "ffmpeg": self.ffmpeg.binary().version}
         return RenderedComposition(
             file_name=target.name,
             width=talk.width,
@@ -176,7 +179,7 @@ class RemotionRenderer:
         for number, picture in enumerate(pictures):
             picture.rename(frames / f"{number:06d}.png")
         graph, film, rate = frames_graph(), folder / "film.mp4", talk.rate
-        self.runner.run(
+        FfmpegRunner(self.ffmpeg.binary(), self.ffmpeg_limits).run(
             [
                 *("-protocol_whitelist", "file", "-format_whitelist", "image2"),
                 *("-f", "image2", "-framerate", f"{rate.numerator}/{rate.denominator}"),

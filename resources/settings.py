@@ -64,6 +64,13 @@ class SandboxSettings(_Group):
 
     retention_days: float = Field(default=14.0, ge=1)
     """Workspaces and snapshots that no run used for so many days are removed."""
+    node: str | None = None
+    """Node.js that renders compositions: a program, or its name on PATH; null looks for `node`."""
+    chromium: str | None = None
+    """Browser that draws compositions: a program, or its name on PATH; null looks for `chromium`
+    and its other usual names."""
+    render_seconds: float = Field(default=600.0, gt=0)
+    """Longest time until the frames of one film are drawn."""
 
 
 class MediaSettings(_Group):

@@ -9,8 +9,11 @@ silence.
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+
+from tests.remotion_project import installed_template
 
 LEFT_OUT_REASONS = {
     "slow": "minutes each",
@@ -51,6 +54,12 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
 def same_answers(request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Executors whose code changed and whose answers did not, as the caller says."""
     return tuple(request.config.getoption("--same-answers"))
+
+
+@pytest.fixture(scope="session")
+def remotion_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The template with its packages, for tests that render."""
+    return installed_template(tmp_path_factory.mktemp("remotion"))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

@@ -44,8 +44,11 @@ class AgentExecutor:
         }
         if tools.written:
             figures["files_written"] = ", ".join(tools.written)
+        if tools.rendered:
+            figures["films_rendered"] = ", ".join(film.name for film in tools.rendered)
         return StepResult(
             output=answer.output,
+            artifacts=tools.rendered,
             usage=answer.usage,
             model=answer.model,
             notes=answer.notes,

@@ -21,6 +21,7 @@ from reprise.tools import (
     sandbox_authoring,
     sandbox_browse,
     sandbox_outline,
+    sandbox_render,
     workflow_read,
 )
 from reprise.tools.tool import Tool
@@ -41,6 +42,7 @@ TOOL_GROUPS: Mapping[str, ToolGroup] = {
     "EditSandboxFile": ToolGroup.SANDBOX_AUTHORING,
     "ApplySandboxFileEdits": ToolGroup.SANDBOX_AUTHORING,
     "UndoSandboxFileEdit": ToolGroup.SANDBOX_AUTHORING,
+    "RenderComposition": ToolGroup.SANDBOX_RENDER,
 }
 """Every tool and the group that it belongs to."""
 
@@ -53,6 +55,7 @@ TOOLS: Mapping[str, Tool] = {
         *sandbox_browse.TOOLS,
         sandbox_outline.OUTLINE,
         *sandbox_authoring.TOOLS,
+        *sandbox_render.TOOLS,
     )
 }
 """Every tool by name."""

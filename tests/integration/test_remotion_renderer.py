@@ -16,11 +16,11 @@ import pytest
 
 from reprise.errors import BadInput, Cancelled, ToolFailed
 from reprise.model.sandbox import CompositionRequest, RenderedComposition
-from resources.ffmpeg_runner import FfmpegRunner
+from resources.ffmpeg import FfmpegLocator
 from resources.remotion_job import RemotionLimits
 from resources.remotion_renderer import RemotionRenderer
-from tests.media_files import ffmpeg_binary, never_cancelled
-from tests.remotion_project import TEMPLATE, installed_template, left_over, remotion_project
+from tests.media_files import never_cancelled
+from tests.remotion_project import TEMPLATE, left_over, remotion_project
 
 pytestmark = pytest.mark.remotion
 
@@ -41,11 +41,6 @@ class Render(Protocol):
     ) -> RenderedComposition: ...
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return installed_template(tmp_path_factory.mktemp("remotion"))
-
-
 @pytest.fixture
 def titles(tmp_path: Path) -> Path:
     return shutil.copytree(
@@ -59,7 +54,7 @@ def out(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def render(template: Path, out: Path) -> Render:
+def render(remotion_template: Path, out: Path) -> Render:
     def run(
         tree: Path,
         composition_id: str = "Film",
@@ -71,8 +66,8 @@ def render(template: Path, out: Path) -> Render:
         request: Mapping[str, object] | None = None,
     ) -> RenderedComposition:
         renderer = RemotionRenderer(
-            template,
-            FfmpegRunner(ffmpeg_binary()),
+            remotion_template,
+            FfmpegLocator(None, None),
             limits=limits or RemotionLimits(seconds=240.0),
             contained=contained,
         )
@@ -262,14 +257,14 @@ def test_what_is_too_much_is_refused(
 
 
 def test_an_error_of_the_build_says_file_and_line_of_the_sandbox_alone(
-    render: Render, tmp_path: Path, template: Path
+    render: Render, tmp_path: Path, remotion_template: Path
 ) -> None:
     files = {"src/broken.tsx": "export const a = 1;\nexport const b = <div>;\n"}
     tree = remotion_project(tmp_path, head='import "./broken";', files=files)
     with pytest.raises(ToolFailed, match=r"src/broken\.tsx:3:0: ERROR: Unex") as caught:
         render(tree)
     assert str(tmp_path) not in str(caught.value)
-    assert str(template) not in str(caught.value)
+    assert str(remotion_template) not in str(caught.value)
 
 
 def test_an_error_of_the_component_says_frame_file_and_line(render: Render, tmp_path: Path) -> None:

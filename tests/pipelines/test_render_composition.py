@@ -1,0 +1,75 @@
+"""RenderComposition in a step: the film is kept, listed and shown."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import av
+import pytest
+
+from reprise.model.conversation import ModelReply, ToolCall
+from reprise.model.result import StepRecord, Usage
+from resources.scripted_provider import ScriptedProvider
+from tests.pipelines.engine import Engine
+from tests.remotion_project import TEMPLATE
+
+USAGE = Usage(input_uncached=10, output=5, calls=1)
+
+
+def calls(name: str, **arguments: object) -> ModelReply:
+    call = ToolCall(id="call_0", name=name, arguments=json.dumps(arguments))
+    return ModelReply(
+        text="", tool_calls=(call,), finish_reason="tool_calls", usage=USAGE, model="scripted-1"
+    )
+
+
+@pytest.fixture
+def studio(engine: Engine) -> Engine:
+    groups = ["SandboxBrowse", "SandboxAuthoring", "SandboxRender"]
+    engine.agent("director", "You direct.", tool_groups=groups)
+    folder = engine.workflows / "templates" / "motion-titles"
+    shutil.copytree(TEMPLATE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    step = {"label": "director", "type": "Agent", "agent": "director"}
+    engine.workflow([step], sandbox={"template": "motion-titles"})
+    engine.project("p")
+    return engine
+
+
+def play(engine: Engine, *script: ModelReply | str) -> tuple[StepRecord, list[dict[str, Any]]]:
+    """Run it; returns the step's record and what its tools answered."""
+    engine.scripted = provider = ScriptedProvider({"director": list(script)})
+    run = engine.run("p")
+    assert run.is_success, engine.failures
+    last = provider.requests[-1]
+    told = [json.loads(item.content) for item in last.messages if item.role == "tool"]
+    return engine.records(run)["director"], told
+
+
+def test_without_remotion_the_agent_is_told_what_to_install_and_goes_on(studio: Engine) -> None:
+    record, told = play(studio, calls("RenderComposition", id="TitleCard"), "no film")
+    assert (told[0]["ok"], told[0]["code"]) == (False, "cannot_render")
+    assert "npm ci" in told[0]["error"] or "Rendering needs" in told[0]["error"]
+    assert record.artifacts == ()
+
+
+@pytest.mark.remotion
+def test_the_film_of_the_files_as_they_are_now_is_kept_with_the_step(
+    studio: Engine, remotion_template: Path
+) -> None:
+    packages = studio.workflows / "templates" / "motion-titles" / "node_modules"
+    packages.symlink_to(remotion_template / "node_modules")
+    record, told = play(
+        studio,
+        calls("EditSandboxFile", path="src/cards.ts", oldText="seconds: 3", newText="seconds: 0.2"),
+        calls("RenderComposition", id="TitleCard"),
+        "done",
+    )
+    assert told[1]["ok"], told
+    assert (told[1]["frameCount"], told[1]["durationSeconds"]) == (5, 0.2)
+    assert [film.name for film in record.artifacts] == ["TitleCard.mp4"]
+    assert record.artifacts[0].storage_key == told[1]["storageKey"]
+    path = studio.wiring.objects.local_path(told[1]["storageKey"])
+    assert path is not None
+    with av.open(str(path)) as container:
+        assert sum(1 for _ in container.decode(video=0)) == 5
