@@ -73,6 +73,12 @@ def test_a_line_inserted_between_crlf_lines_of_a_mixed_file_ends_as_they_do(
     assert edited(b"a\nb\r\nc\r\nd\n", edit) == expected
 
 
+def test_a_line_inserted_between_lines_that_end_differently_ends_as_the_one_above() -> None:
+    """Case 5."""
+    assert edited(b"a\r\nb\n", TextEdit("a\n", "a\nnew\n")) == b"a\r\nnew\r\nb\n"
+    assert edited(b"a\nb\r\n", TextEdit("b", "new\nb")) == b"a\nnew\nb\r\n"
+
+
 def test_lines_that_replace_one_line_of_a_mixed_file_end_as_it_did() -> None:
     """Case 5."""
     assert edited(b"a\nb\r\nc\n", TextEdit("b", "x\ny\nz")) == b"a\nx\r\ny\r\nz\r\nc\n"
