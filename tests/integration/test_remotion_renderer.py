@@ -429,9 +429,3 @@ def test_what_remotion_fetches_itself_is_not_fetched(render: Render, tmp_path: P
         with pytest.raises(ToolFailed, match="nothing can be fetched"):
             render(tree, contained=False)
         assert server.visits() == 0
-
-
-def test_the_lock_names_one_exact_version_and_no_address() -> None:
-    lock = (TEMPLATE / "package-lock.json").read_text()
-    assert "resolved" not in lock
-    assert "://" not in lock
