@@ -2,7 +2,8 @@
 
 Each agent type has one module with one function from the material to an answer that fits the schema
 of the agent that ships. The rules are deterministic, read nothing but the inputs, and round what
-they measure, so that equal inputs give equal bytes.
+they measure, so that equal inputs give equal bytes. Agents that work with tools have rules that use
+them, and read what the tools answer besides.
 
 Map:
 
@@ -14,9 +15,14 @@ Map:
     content, audience, brand, hook, visual      the five analysts
     story_editor, pacing_critic, director       the edit room
     file_summary                                summaries of project files
+    dialogue        rules that use tools, played against a conversation
+    sandbox_files   what such rules do with a sandbox: find, read, write, change
+    motion_plan     a plan of cards, as the next four hand it on in a file of the sandbox
+    motion_planner, motion_director, component_translator, author       motion graphics
 
-To add a rule: its module, its row in `rules`, and a case in tests/unit/agents/test_heuristics.py;
-when an answer changes, raise `REVISION` in the same commit.
+To add a rule: its module, its row in `rules`, and a case in tests/unit/agents/test_heuristics.py,
+or in test_motion_rules.py for one that works on a sandbox; when an answer changes, raise `REVISION`
+in the same commit.
 
 Source: specification A5.
 """

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from reprise.agents.answer_schema import answer_schema
 from reprise.agents.heuristics.brief import AUDIENCE, AVOID, GOAL, TITLE, USE, brand_of, brief_of
 from reprise.agents.heuristics.material import material_of
-from reprise.agents.heuristics.rules import RULES
+from reprise.agents.heuristics.rules import RULES, TOOL_RULES
 from reprise.media.edit_plan import edit_decision
 from reprise.model.conversation import AgentInputs, PriorOutput, ProjectDocument
 from reprise.model.media import Loudness, VideoAnalysis
@@ -276,7 +276,8 @@ def test_a_director_alone_in_the_room_makes_the_proposal_himself() -> None:
 
 
 def test_every_shipped_agent_has_a_rule_and_every_rule_an_agent() -> None:
-    assert {agent.agent_type for agent in DEFINITIONS.agents.values()} == set(RULES)
+    types = {agent.agent_type for agent in DEFINITIONS.agents.values()}
+    assert types == {*RULES, *TOOL_RULES}
 
 
 def test_a_brief_is_read_by_headings_labels_bullets_and_tables() -> None:
