@@ -31,6 +31,7 @@ LEFT_OUT = {
     "docs/guide/first-film.md: reprise run quick-win-promo holiday --cache refresh",
     "docs/guide/first-film.md: reprise ui",
     "docs/operations/inference-api.md: reprise api --port 8420",
+    "docs/guide/motion-titles.md: (cd workflows/templates/motion-titles && npm ci)",
     "docs/guide/local-model.md: .venv/bin/python examples/local_model.py",
     "docs/guide/local-model.md: export REPRISE_PROVIDERS__LOCAL__BASE_URL=http://127.0.0.1:8080/v1",
     "docs/guide/local-model.md: .venv/bin/reprise run quick-win-promo open-film --provider local",
@@ -105,6 +106,15 @@ def test_the_first_guide_leads_to_a_film_and_explains_the_second_run(reader: Rea
     assert "compared with the result of run" in printed
 
 
+def test_a_reader_makes_title_cards_and_looks_into_the_sandbox(reader: Reader) -> None:
+    printed = reader.follow(ROOT / "docs/guide/motion-titles.md")
+    assert '"title": "Holiday by the sea"' in (reader.clone / "titles/s05_plan.json").read_text()
+    assert '+    title: "Holiday by the sea",' in printed
+    assert "4 of 8 steps came from the cache" in printed
+    data = reader.clone / "my-titles/src/cards.ts"
+    assert '    title: "Holiday by the sea",' in data.read_text()
+
+
 def test_a_reader_writes_a_workflow_and_lets_a_model_answer(reader: Reader) -> None:
     printed = reader.follow(ROOT / "docs/guide/write-a-workflow.md")
     assert '"shot": "v1.s00' in printed
@@ -137,6 +147,7 @@ def test_every_page_with_commands_is_followed_by_a_test() -> None:
         "README.md",
         "docs/guide/first-film.md",
         "docs/guide/write-a-workflow.md",
+        "docs/guide/motion-titles.md",
         "docs/guide/use-a-model.md",
         "docs/operations/inference-api.md",
         # Its commands are run by test_local_model.py.

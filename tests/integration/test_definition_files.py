@@ -26,7 +26,7 @@ AGENT = "---\nagent_type: writer\n---\nWrite.\n"
 def test_everything_that_ships_is_valid() -> None:
     definitions = load_definitions(SHIPPED)
     assert definitions.all_problems == ()
-    assert list(definitions.workflows) == ["quick-win-promo"]
+    assert list(definitions.workflows) == ["motion-titles", "quick-win-promo"]
 
 
 def test_every_shipped_agent_has_a_bounded_schema() -> None:
@@ -51,9 +51,10 @@ def test_the_json_schema_on_disk_is_the_models(update_golden: bool) -> None:
     )
 
 
-def test_the_shipped_workflow_fits_the_json_schema() -> None:
+@pytest.mark.parametrize("name", ["motion-titles", "quick-win-promo"])
+def test_a_shipped_workflow_fits_the_json_schema(name: str) -> None:
     schema = yaml.safe_load(workflow_schema_text())
-    document = yaml.safe_load((SHIPPED / "quick-win-promo.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load((SHIPPED / f"{name}.yaml").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(document)
 
 
