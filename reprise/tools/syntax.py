@@ -6,6 +6,8 @@ after a fault, so what it says is near the cause and not always at it.
 Source: specification E11. Tests: tests/unit/tools/test_syntax.py.
 """
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import tree_sitter
@@ -22,8 +24,6 @@ SHOWN_CHARS_MAX = 40
 """Most characters of the source in one message."""
 
 CLOSERS = {"{": "}", "(": ")", "[": "]", "${": "}"}
-
-_FAULTS = "[(ERROR) (MISSING)] @fault"
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,27 @@ def tree_faults(tree: SyntaxTree) -> tuple[SyntaxFault, ...]:
     if not tree.root.has_error:
         return ()
     faults: dict[tuple[int, int], SyntaxFault] = {}
-    for node in tree.captures(_FAULTS).get("fault", [])[:PIECES_MAX]:
+    for node in itertools.islice(_pieces(tree.root), PIECES_MAX):
         fault = _fault(node, tree.source)
         faults.setdefault((fault.line, fault.column), fault)
     return tuple(faults[at] for at in sorted(faults))[:FAULTS_MAX]
+
+
+def _pieces(root: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
+    """Yield the broken pieces and missing marks of a file, in its order.
+
+    Performance: a query for them takes half a minute for a chain of 80,000 broken `if`.
+    """
+    cursor = root.walk()
+    while True:
+        node = cursor.node
+        if node is not None and (node.is_error or node.is_missing):
+            yield node
+        if node is not None and node.has_error and cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
 
 
 def _fault(node: tree_sitter.Node, source: bytes) -> SyntaxFault:

@@ -42,6 +42,12 @@ def test_faults_are_few_and_short() -> None:
     assert all(len(fault.text) < 80 for fault in faults)
 
 
+def test_a_chain_of_broken_statements_has_faults() -> None:
+    faults = syntax_errors(b"iffunction >" * 20_000, "a.ts")
+    assert faults is not None
+    assert (faults[0].line, faults[0].column) == (1, 1)
+
+
 def test_only_a_file_that_had_no_fault_gets_new_ones() -> None:
     good, bad, worse = b"a(1);\n", b"a(1;\n", b"a(1;\n}\n"
     assert new_syntax_errors(good, bad, "a.ts") == (SyntaxFault(1, 4, "missing `)`"),)
