@@ -34,6 +34,13 @@ of the process at 64 KB, within one step that nothing can interrupt. A thousand 
 PARSE_SECONDS_MAX = 5.0
 """Longest parsing, in seconds of processor time."""
 
+BROKEN_NODES_MAX = 400_000
+"""Most nodes of a tree with faults, as 650 KB of minified code have.
+
+Of one node with a million children, as `{` and a megabyte of `:` give it, each query takes five
+seconds, and asking for its progress crashes the process (tree-sitter 0.26.1).
+"""
+
 CHUNK_BYTES = 1024
 """How much the parser is given at a time.
 
@@ -67,7 +74,7 @@ class SyntaxFaultCode(StrEnum):
     TOO_DEEP = "too_deep"
     """It nests deeper than `DEPTH_MAX`."""
     TOO_SLOW = "too_slow"
-    """Parsing took longer than `PARSE_SECONDS_MAX`."""
+    """Parsing took longer than `PARSE_SECONDS_MAX`, or queries would."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +145,11 @@ def syntax_tree(
             "instead",
         )
     root = _parsed(source, grammar, clock)
-    if root is None:
+    if root is None or (root.has_error and root.descendant_count > BROKEN_NODES_MAX):
         return SyntaxRefusal(
             SyntaxFaultCode.TOO_SLOW,
-            f"parsing the file takes more than {PARSE_SECONDS_MAX:.0f} seconds; read it instead",
+            f"an outline of the file would take more than {PARSE_SECONDS_MAX:.0f} seconds; read "
+            "it instead",
         )
     return SyntaxTree(grammar, root, source)
 

@@ -63,3 +63,9 @@ def test_parsing_that_takes_too_long_is_refused() -> None:
     found = syntax_tree(b"const a = 1;\n" * 10_000, "a.ts", clock=lambda: next(times))
     assert isinstance(found, SyntaxRefusal)
     assert found.code == "too_slow"
+
+
+def test_a_file_that_falls_into_a_million_pieces_is_refused() -> None:
+    found = syntax_tree(b"{" + b":" * 500_000, "a.ts")
+    assert isinstance(found, SyntaxRefusal)
+    assert found.code == "too_slow"
