@@ -9,19 +9,17 @@ Source: specification A2, A3, E6.
 import json
 from collections.abc import Collection, Iterable
 
-import jsonschema
 from pydantic import JsonValue
 
 from reprise.model.agent import ToolGroup
 from reprise.model.conversation import ToolSchema
 from reprise.tools.access import ToolAccess
 from reprise.tools.catalog import TOOLS, tool_names, tool_schemas
+from reprise.tools.given_arguments import parsed, problem_of, read_as_meant
 from reprise.tools.tool import failure
 
 ANSWER_CHARS_MAX = 40_000
 """Longest result of a call, in characters of JSON; tools keep below it on their own."""
-
-PROBLEM_CHARS_MAX = 300
 
 
 class Toolbox:
@@ -79,20 +77,11 @@ class Toolbox:
                 f"the arguments are longer than {tool.arguments_chars_max} characters; shorten them"
             )
         try:
-            values = json.loads(arguments or "{}")
+            values = read_as_meant(parsed(arguments or "{}"), tool.schema.parameters)
         except (ValueError, RecursionError) as error:
             return failure(f"the arguments are not JSON ({str(error)[:200]}); send one JSON object")
-        problem = next(
-            jsonschema.Draft202012Validator(tool.schema.parameters).iter_errors(values), None
-        )
+        problem = problem_of(values, tool.schema.parameters)
         if problem is not None:
-            return failure(f"the arguments do not fit: {_what(problem)}; see the tool's schema")
+            return failure(f"the arguments do not fit: {problem}; see the tool's schema")
+        assert isinstance(values, dict)
         return tool.function(values, self._access)
-
-
-def _what(problem: jsonschema.ValidationError) -> str:
-    """Return what is wrong; a long value is not said again."""
-    if len(problem.message) <= PROBLEM_CHARS_MAX:
-        return problem.message
-    place = "/".join(map(str, problem.absolute_path))
-    return f"{place[:100]!r} breaks the rule {problem.validator}: {problem.validator_value!s:.100}"

@@ -235,10 +235,13 @@ def test_what_cannot_be_read_names_the_next_action(name: str, error: str) -> Non
     ("arguments", "error"),
     [
         ("{", "the arguments are not JSON"),
-        ("[]", "the arguments do not fit: [] is not of type 'object'"),
+        ("[]", "the arguments do not fit: what was sent is of type array, not object"),
         ("{}", "the arguments do not fit: 'name' is a required property"),
         ('{"name": "brief.md", "start_line": 99}', "'brief.md' has 4 lines; start_line 99 is"),
-        ('{"name": "brief.md", "x": 1}', "the arguments do not fit: Additional properties"),
+        (
+            '{"name": "brief.md", "x": 1}',
+            "the arguments do not fit: there is no argument 'x'; there",
+        ),
         ('{"name": "' + "z" * 100_001 + '"}', "the arguments are longer than 100000 characters"),
     ],
 )
