@@ -21,10 +21,15 @@ GROUPS = frozenset({ToolGroup.SANDBOX_BROWSE, ToolGroup.SANDBOX_AUTHORING})
 class Desk:
     """The tools of one agent over a sandbox."""
 
-    def __init__(self, files: SandboxFiles, withheld: Collection[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        files: SandboxFiles,
+        withheld: Collection[str] = frozenset(),
+        groups: Collection[ToolGroup] = GROUPS,
+    ) -> None:
         self.files = files
         self.door = SandboxDoor(files)
-        self.box = Toolbox(GROUPS, ToolAccess(sandbox=self.door), withheld)
+        self.box = Toolbox(groups, ToolAccess(sandbox=self.door), withheld)
 
     def raw(self, tool: str, arguments: str) -> dict[str, Any]:
         """Return what a tool answers to arguments as a model wrote them."""

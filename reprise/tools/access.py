@@ -58,15 +58,33 @@ class SandboxDoor:
     render: Callable[[CompositionRequest], tuple[Artifact, RenderedComposition]] | None = None
     """Renders a composition of the files as they are now and keeps the film; raises as
     `CompositionRenderer.render` does. None where nothing can be rendered."""
+    tools: frozenset[str] = frozenset()
+    """Names of the tools that the agent has, as its toolbox says: advice names no others."""
     seen: dict[str, str] = field(default_factory=dict)
-    """Path, as `SandboxFiles.resolved` names it → hash of the bytes that the agent last read or
-    wrote."""
+    """Path, as `SandboxFiles.resolved` names it, and as the agent wrote it → hash of the bytes that
+    the agent last read or wrote. The latter counts where a link leads elsewhere since."""
     replaced: list[Replacement] = field(default_factory=list)
     """What the agent's changes replaced, the last one last; the oldest are forgotten."""
     failed: dict[str, int] = field(default_factory=dict)
     """Call → how often it failed since it last went through."""
     rendered: list[Artifact] = field(default_factory=list)
     """Films that were kept."""
+
+    @property
+    def can_read(self) -> bool:
+        """Whether the agent has a tool that reads files."""
+        return "ReadSandboxFile" in self.tools
+
+    def saw(self, path: str, named: str | None) -> None:
+        """Remember what the agent knows of a file: its hash, None for nothing."""
+        for each in (self.files.resolved(path), path):
+            self.seen.pop(each, None)
+            if named is not None:
+                self.seen[each] = named
+
+    def known(self, path: str) -> str:
+        """Return the hash of what the agent knows of a file; empty when it knows nothing."""
+        return self.seen.get(self.files.resolved(path)) or self.seen.get(path, "")
 
 
 @dataclass

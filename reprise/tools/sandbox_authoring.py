@@ -133,7 +133,7 @@ def write_sandbox_file(arguments: WriteArguments, door: SandboxDoor) -> Result:
     change = change_file(door, path, written, expect_hash=arguments.expect_hash, create=True)
     if isinstance(change, dict):
         if change["ok"]:
-            door.seen[door.files.resolved(path)] = content_hash(data)
+            door.saw(path, content_hash(data))
         return change
     result: Result = {"ok": True, **_state(path, data), "created": change.before is None}
     if change.before is not None:

@@ -179,5 +179,5 @@ def _read(path: str, door: SandboxDoor) -> tuple[str, Result] | Result:
     if isinstance(text, EditRefusal):
         return refusal(text.code, f"{path!r}: {text.error}", path=path)
     named = content_hash(data)
-    door.seen[door.files.resolved(path)] = named
+    door.saw(path, named)
     return text, {"ok": True, "path": path, "hash": named, "totalLines": len(shown_lines(text))}

@@ -40,6 +40,8 @@ class Toolbox:
         self._groups = frozenset(groups)
         self._access = access
         self._withheld = frozenset(withheld)
+        if access.sandbox is not None:
+            access.sandbox.tools = frozenset(tool_names(self._groups, self._withheld))
 
     @property
     def schemas(self) -> tuple[ToolSchema, ...]:
