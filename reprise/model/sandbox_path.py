@@ -21,6 +21,8 @@ FOLDERS_MAX = 32
 """How deep folders lie in each other; each one on the way to a file is held open."""
 PART_PREFIX = ".part-"
 """Begins the name of a file that is being written; no path may hold one."""
+NO_SUCH_FILE = "there is no such file"
+"""In the message where nothing is at a path that could hold a file."""
 UNLISTED_NAMES = frozenset({"node_modules", ".git"})
 """No part of a sandbox, in any letter case: what is installed, and what runs by itself."""
 
@@ -97,7 +99,7 @@ def refused(path: str, fault: SandboxFault, problem: str) -> SandboxRefused:
 
 def not_found(path: str) -> SandboxRefused:
     """Return the refusal of a path at which there is no file."""
-    problem = "there is no such file; list the files, or write it first"
+    problem = f"{NO_SUCH_FILE}; list the files, or write it first"
     return refused(path, SandboxFault.NOT_FOUND, problem)
 
 

@@ -21,7 +21,7 @@ from reprise.tools.edit_nearest import (
     lines_of,
     similar,
 )
-from reprise.tools.line_endings import shared_start
+from reprise.tools.line_endings import BOM, shared_start
 
 TEXT_CHARS_MAX = (1_500, 4_000, 4_000)
 """Length of the nearest text in a hint, by level."""
@@ -32,6 +32,9 @@ BLOCK_LINES_MAX = 40
 
 ALREADY_CHARS_MIN = 8
 """A new text with fewer characters than so, white space aside, may be in a file by chance."""
+
+READ_AGAIN = "read the file again and copy the exact text"
+"""What to do where no text can be shown."""
 
 _NAMES = {
     Difference.LINE_NUMBERS: "oldText has line-number prefixes (`12| `), which are not in the file",
@@ -84,6 +87,8 @@ def ambiguity_hint(view: str, starts: Sequence[int], counted_max: int, level: in
 
 def missing_hint(view: str, old: str, new: str, level: int) -> Hint:
     """Return what to say of a text that is not in the file."""
+    if view.removeprefix(BOM) == "":
+        return Hint("the file is empty; WriteSandboxFile gives it a text")
     difference, nears = copied(view, old)
     if difference is None:
         nears = coarse_matches(view, old)
@@ -100,8 +105,7 @@ def missing_hint(view: str, old: str, new: str, level: int) -> Hint:
             if difference is not None
             else "oldText is not in the file, nor anything like it"
         )
-        advice = "; read the file again and copy the exact text"
-        return Hint(_ranged(error + advice, level, None), difference)
+        return Hint(_ranged(f"{error}; {READ_AGAIN}", level, None), difference)
     return _told(view, old, difference or Difference.SIMILAR, nears, level)
 
 
@@ -133,8 +137,7 @@ def _already(view: str, new: str) -> Hint:
     line = view.count("\n", 0, at) + 1
     return Hint(
         f"oldText is not in the file, and newText is there already, at line {line}: the edit seems "
-        "to have been applied. If so, go on with the next; else read the file again and copy the "
-        "exact text",
+        f"to have been applied. If so, go on with the next; else {READ_AGAIN}",
         line=line,
         lines=(line,),
         already=True,

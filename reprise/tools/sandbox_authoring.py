@@ -12,17 +12,20 @@ Source: specification E. Tests: tests/unit/tools/test_sandbox_authoring.py and t
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import Field, JsonValue
 
 from reprise.errors import SandboxRefused
 from reprise.model.sandbox import SandboxFault
+from reprise.model.sandbox_path import NO_SUCH_FILE
 from reprise.tools.access import SandboxDoor
 from reprise.tools.argument_schema import Arguments
 from reprise.tools.edit_diff import short_diff
+from reprise.tools.edit_hints import READ_AGAIN
+from reprise.tools.line_endings import BOM
 from reprise.tools.sandbox_change import Changed, change_file, undo_change
-from reprise.tools.sandbox_lines import CUT_MARK, line_count
+from reprise.tools.sandbox_lines import CUT_MARK, line_count, numbered_pairs
 from reprise.tools.sandbox_outline import shown_fault
 from reprise.tools.sandbox_tool import PATH_CHARS_MAX, sandbox_tool
 from reprise.tools.syntax import new_syntax_errors
@@ -219,13 +222,14 @@ TOOLS = (
 def _edited(door: SandboxDoor, path: str, edits: Sequence[TextEdit], expect_hash: str) -> Result:
     """Apply edits; a call that failed before is told more."""
     call = _call_key(path, edits)
-    applied = _Applied(path, edits, min(door.failed.get(call, 0), HINT_LEVEL_MAX))
+    level_max = HINT_LEVEL_MAX if door.can_read else HINT_LEVEL_MAX - 1
+    applied = _Applied(door, path, edits, min(door.failed.get(call, 0), level_max))
     try:
         change = change_file(door, path, applied, expect_hash=expect_hash)
     except SandboxRefused as error:
-        if error.code != SandboxFault.NOT_FOUND:
+        if NO_SUCH_FILE not in str(error):
             raise
-        what = f"{path!r}: there is no such file to edit; WriteSandboxFile creates one"
+        what = f"{path!r}: {NO_SUCH_FILE} to edit; WriteSandboxFile creates one"
         return refusal(SandboxFault.NOT_FOUND, what, path=path)
     if isinstance(change, dict):
         door.failed[call] = door.failed.pop(call, 0) + 1
@@ -240,7 +244,10 @@ def _edited(door: SandboxDoor, path: str, edits: Sequence[TextEdit], expect_hash
 class _Applied:
     """Applies edits to a file's bytes, and says afterwards how often each was made."""
 
-    def __init__(self, path: str, edits: Sequence[TextEdit], hint_level: int) -> None:
+    def __init__(
+        self, door: SandboxDoor, path: str, edits: Sequence[TextEdit], hint_level: int
+    ) -> None:
+        self._door = door
         self._path = path
         self._edits = edits
         self._hint_level = hint_level
@@ -251,7 +258,25 @@ class _Applied:
         if isinstance(found, Edited):
             self.counts = _counts(found)
             return found.data
-        return _refused(found, self._path, self._edits)
+        return _refused(self._door, found, self._path, self._edits)
+
+
+def _lost(before: bytes, after: bytes) -> Iterator[str]:
+    """Give what of a file's form its new text does not keep: a diff shows it badly."""
+    if before.startswith(BOM.encode()) and not after.startswith(BOM.encode()):
+        yield "the file's byte order mark is gone; begin the text with it if it has to stay"
+    was_crlf = before.count(b"\r\n") == before.count(b"\n") > 0
+    if was_crlf and b"\r\n" not in after and b"\n" in after:
+        yield "the line ends were \\r\\n and are \\n now; write \\r\\n if they have to stay"
+
+
+def _copied(change: Changed) -> Iterator[str]:
+    """Give what a reading adds to lines, where a change brought it into the file."""
+    before, after = (change.before or b"").decode(), change.after.decode()
+    if len(CUT_MARK.findall(after)) > len(CUT_MARK.findall(before)):
+        yield "the text holds `[cut: …]`, the mark of a line shown in part: undo if not meant"
+    if numbered_pairs(after) > numbered_pairs(before):
+        yield "the text holds line numbers, `12| `, as a reading shows them: undo if not meant"
 
 
 def _counts(edited: Edited) -> dict[str, JsonValue]:
@@ -263,14 +288,21 @@ def _counts(edited: Edited) -> dict[str, JsonValue]:
     return counts
 
 
-def _refused(found: EditRefusal, path: str, edits: Sequence[TextEdit]) -> Result:
+def _refused(door: SandboxDoor, found: EditRefusal, path: str, edits: Sequence[TextEdit]) -> Result:
     error, difference = found.error, found.difference and str(found.difference)
     if found.code is EditFault.NOT_FOUND and CUT_MARK.search(edits[found.edit].old_text):
         difference = CUT_MARK_COPIED
         error = (
             "oldText holds the mark `[cut: …]` of a line that was shown in part, which is not in "
-            "the file; take a shorter text that does not reach it, or read the line whole with "
-            "ReadSandboxFile"
+            "the file; take a shorter text that does not reach it"
+        )
+        error += ", or read the line whole with ReadSandboxFile" if door.can_read else ""
+    elif not door.can_read:
+        error = error.replace(READ_AGAIN, "you cannot read it: WriteSandboxFile writes it anew")
+    if found.edit and found.code in (EditFault.NOT_FOUND, EditFault.AMBIGUOUS):
+        error = (
+            f"edit {found.edit}, which sees the file as the edits before it would leave it (none "
+            f"was made): {error}"
         )
     return refusal(
         found.code,
@@ -296,6 +328,9 @@ def _brought(path: str, change: Changed) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {}
     if change.before is not None:
         found["diff"] = short_diff(change.before, change.after, path)
+    notes = [*_lost(change.before or b"", change.after), *_copied(change)]
+    if notes:
+        found["note"] = "; ".join(notes)
     faults = new_syntax_errors(change.before or b"", change.after, path)
     if faults:
         found["newSyntaxErrors"] = [shown_fault(fault) for fault in faults]

@@ -3,6 +3,7 @@
 Source: specification E4, E11. Tests: tests/unit/tools/test_sandbox_browse.py.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ LINE_CHARS_MAX = 1_000
 
 CUT_MARK = re.compile(r"\[cut: [0-9]+ more characters\]")
 """What stands where a line was cut; the file does not hold it."""
+
+_NUMBER = re.compile(r"^([0-9]{1,9})\|(?: |$)", re.MULTILINE)
 
 
 def line_count(data: bytes) -> int:
@@ -28,6 +31,15 @@ def numbered(lines: Sequence[str], first: int) -> list[str]:
         first: Number of the first of them.
     """
     return [f"{at}| {_shown(line)}" for at, line in enumerate(lines, first)]
+
+
+def numbered_pairs(text: str) -> int:
+    """Return how often two lines that follow each other begin with numbers that do, `12| `."""
+    found = [(match.start(), int(match[1])) for match in _NUMBER.finditer(text)]
+    return sum(
+        number == before + 1 and text.count("\n", start, at) == 1
+        for (start, before), (at, number) in itertools.pairwise(found)
+    )
 
 
 def _shown(line: str) -> str:

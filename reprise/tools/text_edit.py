@@ -24,7 +24,7 @@ from reprise.tools.edit_splice import Draft, planned, spliced
 from reprise.tools.line_endings import BOM, joined, parted
 
 REPLACEMENTS_MAX = 100_000
-"""Most replacements of one edit: bounds its time."""
+"""Most replacements of one call: bounds its time."""
 
 MATCHES_COUNTED_MAX = 100
 """An ambiguous edit's places are counted up to here."""
@@ -158,6 +158,9 @@ def edit_bytes(
             return done
         count, is_own = done
         counts.append(count)
+        if sum(counts) > REPLACEMENTS_MAX:
+            what = f"with this edit the call has more than {REPLACEMENTS_MAX} replacements"
+            return _too_large(index, what)
         own += [index] * is_own
     result = joined(draft.view, draft.ends).encode()
     last = max(len(edits) - 1, 0)
@@ -276,6 +279,6 @@ def _too_large(index: int, what: str) -> EditRefusal:
     return EditRefusal(
         EditFault.TOO_LARGE,
         index,
-        f"{what}; a file has at most {FILE_BYTES_MAX} bytes and an edit at most {REPLACEMENTS_MAX} "
+        f"{what}; a file has at most {FILE_BYTES_MAX} bytes and a call at most {REPLACEMENTS_MAX} "
         "replacements. Part the file, or edit less at once",
     )
