@@ -2,7 +2,8 @@
 
 The wanted length comes from the user's request ("20 seconds", "20s", "half a minute"), else from
 what an earlier step read in the brief (`target_seconds`), else from the step's config. A film is
-never longer than half of its footage. Its title lies over the first cut and adds nothing.
+never longer than half of its footage, unless two words are all that is said. Its title lies over
+the first cut and adds nothing.
 
 Source: issue "Foundation", quick-win-promo; specification W3 (EditRoom).
 """

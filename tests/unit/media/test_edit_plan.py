@@ -321,7 +321,9 @@ def test_whatever_is_chosen_the_film_keeps_its_promises(
         return
     source = analysis.sources[0]
     assert decision == edit_decision(choice(*picked), analysis, CONFIG)
-    assert seconds(decision) <= source.duration_seconds / 2 + 1 / RATE
+    # Two words are not parted, so a film of nothing else may be longer.
+    is_least = [len(text.split()) for text, _ in said] == [2]
+    assert is_least or seconds(decision) <= source.duration_seconds / 2 + 1 / RATE
     for cut in decision.cuts:
         assert 0 <= cut.start_frame < cut.end_frame <= source.frame_count
     assert _cut_words(decision, analysis) == []
