@@ -1,7 +1,7 @@
 r"""What a refusal tells a model of a text that is not in a file, or there too often.
 
 Never what to apply: where the nearest text is, how it reads there, and what to do. What is nearest
-is found in `edit_nearest`.
+is found in `edit_nearest`, what a text was copied from in `edit_copies`.
 
 Source: specification E2, E11.
 """
@@ -10,13 +10,13 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reprise.tools.edit_copies import copied
 from reprise.tools.edit_diff import cut_at
 from reprise.tools.edit_nearest import (
     CANDIDATES_MAX,
     Difference,
     Near,
     coarse_matches,
-    copied,
     difference_of,
     lines_of,
     similar,
@@ -38,8 +38,15 @@ READ_AGAIN = "read the file again and copy the exact text"
 
 _NAMES = {
     Difference.LINE_NUMBERS: "oldText has line-number prefixes (`12| `), which are not in the file",
-    Difference.ESCAPES: 'oldText has a literal backslash-n (or \\t, \\") where the file has a line '
-    "break, tab or quote: it was escaped once too often",
+    Difference.ESCAPES: 'oldText has a literal backslash-n (or \\t, \\", \\\\, \\u00e9) where the '
+    "file has a line break, tab, quote or letter: it was escaped once too often",
+    Difference.UNESCAPED: "oldText has a line break, tab, quote or letter where the file has its "
+    'escape (\\n, \\t, \\", \\\\, \\u00e9): it was escaped once too little',
+    Difference.ENTITIES: "one of the two has & < > as entities (&lt;), the other as characters",
+    Difference.DIFF_SIGNS: "its lines begin with the signs of a diff, which are not in the file",
+    Difference.FENCE: "it stands between the fences of a code block, which are not in the file",
+    Difference.BLANK_LINES: "it begins or ends with line breaks that are not there in the file",
+    Difference.CARRIAGE_RETURN: "a carriage return (\\r) alone ends lines in one of the two",
     Difference.FINAL_NEWLINE: "oldText ends with a line break, and the file ends without one",
     Difference.LINE_END_SPACE: "white space at line ends differs",
     Difference.INDENTATION: "the indentation differs (tabs, blanks or their number)",
@@ -47,6 +54,19 @@ _NAMES = {
     Difference.LOOK_ALIKE: "characters differ that look alike or are not seen",
     Difference.CASE: "upper and lower case differ",
 }
+
+_TOLD_WITHOUT_CHARACTERS = frozenset(
+    {
+        Difference.LINE_NUMBERS,
+        Difference.ESCAPES,
+        Difference.ENTITIES,
+        Difference.DIFF_SIGNS,
+        Difference.FENCE,
+        Difference.BLANK_LINES,
+        Difference.FINAL_NEWLINE,
+    }
+)
+"""Their names say all; the first character that differs would lead astray."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +180,7 @@ def _block(rows: Sequence[str], first: int, last: int, *, around: int) -> tuple[
 
 def _first_difference(near: Near, old: str, difference: Difference) -> str:
     """Return where the two texts part, with the characters by name where they are hard to see."""
-    if difference in (Difference.LINE_NUMBERS, Difference.ESCAPES, Difference.FINAL_NEWLINE):
+    if difference in _TOLD_WITHOUT_CHARACTERS:
         return ""
     at = shared_start(near.text, old)
     line = near.line + near.text.count("\n", 0, at)

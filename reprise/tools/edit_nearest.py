@@ -4,8 +4,8 @@ A coarse form of file and text, without white space, look-alikes and case, tells
 anything like the text is there; only where it is are the two compared closely. Else words of the
 text vote for lines, and a few windows are compared. All is bounded: words, hits, windows, sizes.
 
-To add a class, add it to `Difference` and to `_LADDER`, or to `copied` where the text alone shows
-it; `tests/unit/tools/test_text_edit_hints.py` has one case for each.
+To add a class, add it to `Difference` and to `_LADDER`, or to `edit_copies` where the text alone
+shows it; `tests/unit/tools/test_text_edit_hints.py` has one case for each.
 
 Source: specification E2, E11.
 """
@@ -48,8 +48,8 @@ _FOLDS = {
 }
 """Characters that are taken for others, or not seen; what NFKD maps is not listed."""
 
-_NUMBERED = re.compile(r"^[ \t]*\d+\|(?: |$)", re.MULTILINE)
 _WORD = re.compile(r"\w{3,}")
+_ANY_WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
@@ -60,6 +60,18 @@ class Difference(StrEnum):
     """It has the line numbers of a ranged read in it."""
     ESCAPES = "escapes"
     """It has `\\n`, `\\t` or `\\"` as two characters where the file has the one."""
+    UNESCAPED = "unescaped"
+    """It has a line end, tab, quote or letter where the file has its escape."""
+    ENTITIES = "entities"
+    """It has `&lt;` where the file has `<`, or the other way round."""
+    DIFF_SIGNS = "diff_signs"
+    """Its lines begin with the signs of a diff."""
+    FENCE = "fence"
+    """It stands between the fences of a block."""
+    BLANK_LINES = "blank_lines"
+    """It begins or ends with empty lines that are not there in the file."""
+    CARRIAGE_RETURN = "carriage_return"
+    """Lines end with a carriage return alone, in it or in the file."""
     FINAL_NEWLINE = "final_newline"
     """It ends with a line end, the file does not."""
     LINE_END_SPACE = "line_end_space"
@@ -88,28 +100,8 @@ class Near:
     """How alike it is, from 0 to 1."""
 
 
-def copied(view: str, old: str) -> tuple[Difference | None, list[Near]]:
-    """Return what the text itself shows to be wrong with it, and the places without that."""
-    rows = old.split("\n")
-    body = rows[:-1] if rows[-1] == "" else rows
-    numbered = sum(_NUMBERED.match(row) is not None for row in body)
-    # A copy that begins within a line has no number in its first.
-    if numbered and numbered >= len(body) - 1:
-        bare = _NUMBERED.sub("", old)
-        return Difference.LINE_NUMBERS, _exact(view, bare) or coarse_matches(view, bare)
-    if "\\" in old:
-        plain = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
-        found = _exact(view, plain.replace("\\r\n", "\n"))
-        if plain != old and found:
-            return Difference.ESCAPES, found
-    bare = old.rstrip("\n")
-    if bare != old and bare.strip() and view.endswith(bare):
-        line = view.count("\n", 0, len(view) - len(bare)) + 1
-        return Difference.FINAL_NEWLINE, [Near(line, bare)]
-    return None, []
-
-
-def _exact(view: str, text: str) -> list[Near]:
+def exact_matches(view: str, text: str) -> list[Near]:
+    """Return the first places of a text that is not white space alone."""
     if not text.strip():
         return []
     starts: list[int] = []
@@ -129,7 +121,7 @@ def _bare(text: str) -> str:
         text = text.translate({ord(each): _plain(each) for each in found})
     for blank in _BLANKS:
         text = text.replace(blank, "")
-    return text.replace("`", "'")
+    return text.replace("`", "'").replace('"', "'")
 
 
 def _plain(character: str) -> str:
@@ -235,7 +227,9 @@ def _voted(view: str, old: str) -> list[tuple[int, int]]:
     """
     hits: list[tuple[int, int, int, float]] = []
     seen: set[str] = set()
-    matches = sorted(_WORD.finditer(old[:WORDS_FROM_CHARS_MAX]), key=lambda each: -len(each[0]))
+    words = list(_WORD.finditer(old, 0, WORDS_FROM_CHARS_MAX))
+    words = words or list(_ANY_WORD.finditer(old, 0, WORDS_FROM_CHARS_MAX))
+    matches = sorted(words, key=lambda each: -len(each[0]))
     for match in matches:
         if match[0] in seen:
             continue
