@@ -43,7 +43,9 @@ def imports_of(tree: SyntaxTree) -> tuple[Import, ...]:
     for statement in tree.root.named_children:
         if statement.type in ("lexical_declaration", "variable_declaration"):
             found += _requires(statement)
-    return tuple(sorted((one for one in found if one), key=lambda one: one.line))
+    # In a broken file a text may go on in the next line: that names no source.
+    whole = (one for one in found if one is not None and "\n" not in one.source)
+    return tuple(sorted(whole, key=lambda one: one.line))
 
 
 def names_from(imports: tuple[Import, ...], source: str) -> Mapping[str, str]:

@@ -211,6 +211,12 @@ def test_any_text_has_an_outline(text: str, suffix: str) -> None:
     assert isinstance(found, Outline) or found.code == "binary"
 
 
+def test_an_import_without_its_quote_takes_nothing_from_the_next_line() -> None:
+    found = outlined('import type {Card} from";\nimport "./style.css";\n', "a.tsx")
+    assert found.errors
+    assert all("\n" not in one.source for one in found.imports)
+
+
 @given(st.data())
 def test_any_part_of_a_source_has_an_outline_whose_lines_hold_its_names(
     data: st.DataObject,
