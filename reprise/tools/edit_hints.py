@@ -55,6 +55,17 @@ _NAMES = {
     Difference.CASE: "upper and lower case differ",
 }
 
+_CONTROLS = {
+    "\t": "TAB",
+    "\r": "CARRIAGE RETURN",
+    "\v": "VERTICAL TAB",
+    "\f": "FORM FEED",
+    "\b": "BACKSPACE",
+    "\x1b": "ESCAPE",
+    "\x85": "NEXT LINE",
+}
+"""Control characters, to which Unicode gives no names."""
+
 _TOLD_WITHOUT_CHARACTERS = frozenset(
     {
         Difference.LINE_NUMBERS,
@@ -197,7 +208,7 @@ def _named(character: str) -> str:
         return "a line end"
     if "!" <= character <= "~":
         return f"`{character}`"
-    name = "TAB" if character == "\t" else unicodedata.name(character, "without a name")
+    name = _CONTROLS.get(character) or unicodedata.name(character, "without a name")
     return f"U+{ord(character):04X} {name}"
 
 

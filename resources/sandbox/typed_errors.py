@@ -52,5 +52,7 @@ def check_kind(path: str, status: os.stat_result) -> None:
         problem = "it is a device, a pipe or a socket; choose another path"
         raise refused(path, SandboxFault.NOT_A_FILE, problem)
     if status.st_nlink > 1:
-        problem = "the file has further names (hard links), which may be outside; copy it first"
+        problem = (
+            "the file has further names (hard links), which may be outside; choose another path"
+        )
         raise refused(path, SandboxFault.HARD_LINK, problem)

@@ -50,6 +50,12 @@ def test_an_indented_block_is_not_taken_for_a_diff() -> None:
     assert found.difference == "indentation"
 
 
+def test_control_characters_are_named() -> None:
+    found = edit_bytes(b"a\rb\n", [TextEdit("a b", "new")])
+    assert isinstance(found, EditRefusal)
+    assert "the file has U+000D CARRIAGE RETURN, oldText U+0020 SPACE" in found.error
+
+
 def test_half_a_pair_as_an_escape_is_left_as_it_is() -> None:
     found = edit_bytes(b"x\n", [TextEdit("\\ud83d x", "new")])
     assert isinstance(found, EditRefusal)

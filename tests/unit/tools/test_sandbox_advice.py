@@ -67,6 +67,15 @@ def test_a_path_under_a_file_or_through_a_dead_link_is_not_told_to_be_written(
     assert dead["error"].startswith("'dead.txt': it is a link to 'gone.txt', which is not there")
 
 
+def test_a_file_with_a_second_name_is_not_told_to_be_copied(tmp_path: Path) -> None:
+    root = tmp_path / "files"
+    root.mkdir()
+    (root / "a.txt").write_bytes(b"x")
+    (tmp_path / "outside.txt").hardlink_to(root / "a.txt")
+    answer = Desk(FolderSandbox(root)).edit("a.txt", "x", "y")
+    assert answer["error"].endswith("which may be outside; choose another path")
+
+
 @pytest.mark.parametrize(
     ("before", "content", "note"),
     [
