@@ -10,6 +10,7 @@ Source: specification A2, E3. Tests: tests/unit/tools/test_given_arguments.py.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 import jsonschema
@@ -106,8 +107,9 @@ def _as_object(value: dict[str, JsonValue], schema: Schema, depth: int) -> JsonV
     if not isinstance(properties, dict) or not isinstance(required, list):
         return value
     found: dict[str, JsonValue] = {}
+    meant = _names_meant(value, properties)
     for given, item in value.items():
-        name = _name_meant(given, value, properties)
+        name = meant.get(given, given)
         inner = properties.get(name)
         if isinstance(inner, dict):
             if item is None and name not in required and isinstance(inner.get("type"), str):
@@ -118,13 +120,16 @@ def _as_object(value: dict[str, JsonValue], schema: Schema, depth: int) -> JsonV
     return found
 
 
-def _name_meant(given: str, value: Mapping[str, JsonValue], properties: Schema) -> str:
-    if given in properties:
-        return given
+def _names_meant(value: Mapping[str, JsonValue], properties: Schema) -> dict[str, str]:
+    """Return for each name that was given the one that is meant, where that is another."""
+    known = {_folded(name): name for name in properties}
+    spellings = Counter(map(_folded, value))
     # Two spellings of one name would be two values of one argument.
-    if sum(_folded(each) == _folded(given) for each in value) > 1:
-        return given
-    return next((name for name in properties if _folded(name) == _folded(given)), given)
+    return {
+        given: known[_folded(given)]
+        for given in value
+        if given not in properties and _folded(given) in known and spellings[_folded(given)] == 1
+    }
 
 
 def _folded(name: str) -> str:

@@ -142,6 +142,12 @@ def test_what_fits_is_left_as_it_is_and_reading_it_twice_changes_nothing(
         assert meant == value
 
 
+def test_a_call_with_very_many_names_is_answered_at_once(desk: Desk) -> None:
+    answer = desk.call("EditSandboxFile", **{f"k{at}": at for at in range(60_000)})
+    assert answer["error"].startswith("the arguments do not fit: there is no argument 'k0', 'k1'")
+    assert len(answer["error"]) < 600
+
+
 def test_what_is_no_json_is_no_value() -> None:
     with pytest.raises(ValueError, match="Expecting value"):
         parsed("```json\n{}\n```")
