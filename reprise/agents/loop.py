@@ -54,7 +54,7 @@ __all__ = [
     "usage_of",
 ]
 
-LOOP_REVISION = "5"
+LOOP_REVISION = "6"
 """Part of every agent's cache key; bump it when the frame around a prompt, the loop or the default
 of one of its bounds changes."""
 
