@@ -83,8 +83,12 @@ def check_request(request: CompositionRequest) -> None:
 
 
 def film_name(request: CompositionRequest) -> str:
-    """Return the name of a film's file."""
-    return (re.sub(r"[^\w-]+", "-", request.composition_id)[:80] or "composition") + ".mp4"
+    """Return the name of a film's file; a part of a composition is told apart from the whole."""
+    name = re.sub(r"[^\w-]+", "-", request.composition_id)[:80] or "composition"
+    if request.start_frame is None and request.end_frame is None:
+        return f"{name}.mp4"
+    first, last = request.start_frame or 0, request.end_frame
+    return f"{name}-frames-{first}-{'end' if last is None else last}.mp4"
 
 
 def entry_file(tree: Path) -> Path:

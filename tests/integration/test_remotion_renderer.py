@@ -217,7 +217,7 @@ def test_the_template_shows_what_the_props_say_in_the_frames_asked_for(
     pictures = []
     for props in ({}, {"card": card}):
         film = render(titles, "TitleCard", request={"input_props": props, **request})
-        assert (film.frame_count, film.file_name) == (3, "TitleCard.mp4")
+        assert (film.frame_count, film.file_name) == (3, "TitleCard-frames-40-42.mp4")
         pictures.append(yuv(out / film.file_name))
     # Light letters on a dark ground: more of them, and none at the edges.
     plain, long = ((each[1][0] > 120).mean() for each in pictures)
