@@ -7,10 +7,12 @@ from typing import Any
 
 import av
 import pytest
+from pydantic import JsonValue
 
-from reprise.model.conversation import ModelReply, ToolCall
-from reprise.model.result import StepRecord, Usage
-from resources.scripted_provider import ScriptedProvider
+from reprise.model.conversation import ModelReply, ModelRequest, ToolCall
+from reprise.model.result import CacheReason, StepRecord, Usage
+from reprise.ports import Cancelled
+from resources.scripted_provider import ScriptedProvider, ScriptItem
 from tests.pipelines.engine import Engine
 from tests.remotion_project import TEMPLATE
 
@@ -22,6 +24,21 @@ def calls(name: str, **arguments: object) -> ModelReply:
     return ModelReply(
         text="", tool_calls=(call,), finish_reason="tool_calls", usage=USAGE, model="scripted-1"
     )
+
+
+KEY = "the film's key"
+"""Stands in a script for where the last film was kept, which nobody knows beforehand."""
+
+
+class Director(ScriptedProvider):
+    """Says where the film was kept that it has rendered."""
+
+    def complete(self, request: ModelRequest, *, cancelled: Cancelled) -> ModelReply:
+        reply = super().complete(request, cancelled=cancelled)
+        if reply.text != KEY:
+            return reply
+        told = json.loads(request.messages[-1].content)
+        return reply.model_copy(update={"text": told["storageKey"]})
 
 
 @pytest.fixture
@@ -73,3 +90,48 @@ def test_the_film_of_the_files_as_they_are_now_is_kept_with_the_step(
     assert path is not None
     with av.open(str(path)) as container:
         assert sum(1 for _ in container.decode(video=0)) == 5
+
+
+@pytest.mark.remotion
+def test_on_a_warm_run_it_renders_again_and_what_follows_reads_of_this_runs_film(
+    studio: Engine, remotion_template: Path
+) -> None:
+    packages = studio.workflows / "templates" / "motion-titles" / "node_modules"
+    packages.symlink_to(remotion_template / "node_modules")
+    studio.agent("reader", "You read.")
+    director = {"label": "director", "type": "Agent", "agent": "director"}
+    reader = {
+        "label": "reader",
+        "type": "Agent",
+        "agent": "reader",
+        "input_mode": "previous_step_only",
+    }
+    studio.workflow([director, reader], sandbox={"template": "motion-titles"})
+
+    def played(seconds: str) -> tuple[dict[str, StepRecord], list[JsonValue]]:
+        to = f"seconds: {seconds}"
+        script: list[ScriptItem] = [
+            calls("EditSandboxFile", path="src/cards.ts", oldText="seconds: 3", newText=to),
+            calls("RenderComposition", id="TitleCard"),
+            KEY,
+        ]
+        studio.scripted = provider = Director({"director": script, "reader": ["seen"]})
+        run = studio.run("p")
+        assert run.is_success, studio.failures
+        asked = [each for each in provider.requests if each.agent.id == "reader"]
+        return studio.records(run), [item.output for each in asked for item in each.inputs.prior]
+
+    first, seen_first = played("0.2")
+    other, seen_other = played("0.28")
+    again, seen_again = played("0.28")
+
+    films = [each["director"].artifacts[0].storage_key for each in (first, other, again)]
+    assert films[0] != films[1] == films[2]
+    assert seen_first == [films[0]]
+    assert seen_other == [films[1]]
+    assert seen_again == []
+    told = [(each["director"].cache_reason, each["reader"].cache_reason) for each in (other, again)]
+    assert told == [
+        (CacheReason.POLICY, CacheReason.FIELD_CHANGED),
+        (CacheReason.POLICY, CacheReason.HIT),
+    ]
