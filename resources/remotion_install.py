@@ -7,9 +7,11 @@ Source: specification V14.
 
 import functools
 import json
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +118,8 @@ def _said_version(program: str, _modified_ns: int) -> str:
         [program, "--version"],
         capture_output=True,
         check=True,
+        # Nothing of this process's own: no key, and no option that Node would take for its own.
+        env={"HOME": tempfile.gettempdir(), "LANG": "C.UTF-8", "PATH": os.defpath},
         stdin=subprocess.DEVNULL,
         text=True,
         timeout=VERSION_SECONDS,

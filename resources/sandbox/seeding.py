@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from reprise.errors import BadInput
 from reprise.model.sandbox import ENTRIES_MAX, TREE_BYTES_MAX, SandboxFile, SandboxTree
@@ -47,17 +47,21 @@ def of_template(folder: Path) -> Beginning:
     root = folder.resolve()
     files: list[SandboxFile] = []
     sources: dict[str, Path] = {}
+    folders: set[PurePosixPath] = set()
     size_bytes = 0
     for path, source in _walked(root, where, ()):
-        data = source.read_bytes()
-        size_bytes += len(data)
-        if len(files) == ENTRIES_MAX or size_bytes > TREE_BYTES_MAX:
+        status = source.stat()
+        size_bytes += status.st_size
+        # Without the last, which is the root itself.
+        folders.update(list(PurePosixPath(path).parents)[:-1])
+        if len(files) + len(folders) >= ENTRIES_MAX or size_bytes > TREE_BYTES_MAX:
             message = (
-                f"{where}: a sandbox holds at most {ENTRIES_MAX:,} files and "
+                f"{where}: a sandbox holds at most {ENTRIES_MAX:,} files and folders and "
                 f"{TREE_BYTES_MAX:,} bytes; remove some"
             )
             raise BadInput(message)
-        mode = stat.S_IMODE(source.stat().st_mode) & 0o777
+        data = source.read_bytes()
+        mode = stat.S_IMODE(status.st_mode) & 0o777
         digest = hashlib.sha256(data).hexdigest()
         files.append(SandboxFile(path=path, size_bytes=len(data), mode=mode, digest=digest))
         sources[path] = source

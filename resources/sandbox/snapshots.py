@@ -3,22 +3,26 @@
     blobs/ab/abcd…      the bytes of a file, written once however many trees name it
     trees/ab/abcd….json a `SandboxTree`
 
-Both are checked against their digests when they are read.
+Both are checked against their digests when they are read. What is damaged is removed then, so that
+the next snapshot of the same content keeps it again.
 
 Source: specification E10.
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
 from reprise.errors import ObjectMissing, SandboxRefused, StoreError
-from reprise.model.sandbox import SandboxTree
+from reprise.model.sandbox import SandboxFile, SandboxTree
 from reprise.ports import SandboxFiles
 from resources.atomic_file import store_error, write_whole
+
+logger = logging.getLogger(__name__)
 
 LOOKS_MAX = 5
 """So often a sandbox is looked at until two looks agree."""
@@ -99,13 +103,13 @@ class SnapshotFolder:
         """Return the bytes of a digest.
 
         Raises:
-            ObjectMissing: They are not kept.
-            StoreError: They cannot be read, or are damaged.
+            ObjectMissing: They are not kept, or were damaged.
+            StoreError: They cannot be read.
         """
-        data = _read(_placed(self._blobs, digest))
+        path = _placed(self._blobs, digest)
+        data = _read(path)
         if hashlib.sha256(data).hexdigest() != digest:
-            message = f"file {digest[:16]} of a snapshot is damaged; run the workflow again"
-            raise StoreError(message)
+            raise _removed(path, f"file {digest[:16]} of a snapshot")
         return data
 
     def keep_tree(self, tree: SandboxTree) -> None:
@@ -122,18 +126,30 @@ class SnapshotFolder:
         """Return a tree.
 
         Raises:
-            ObjectMissing: It is not kept.
-            StoreError: It cannot be read, or is damaged.
+            ObjectMissing: It is not kept, or was damaged.
+            StoreError: It cannot be read.
         """
-        data = _read(_placed(self._trees, digest, ".json"))
+        path = _placed(self._trees, digest, ".json")
+        data = _read(path)
         try:
             tree = SandboxTree.model_validate_json(data)
         except ValidationError:
             tree = SandboxTree()
         if tree.digest != digest:
-            message = f"snapshot {digest[:16]} is damaged; run the workflow again"
-            raise StoreError(message)
+            raise _removed(path, f"snapshot {digest[:16]}")
         return tree
+
+    def whole_tree(self, digest: str) -> SandboxTree | None:
+        """Return a tree whose files are all kept, or None.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        try:
+            tree = self.tree(digest)
+        except ObjectMissing:
+            return None
+        return tree if all(self.holds_file(file.digest) for file in tree.files) else None
 
     def remove_others(self, trees: Collection[str]) -> int:
         """Remove every tree but these, and every file that none of them names; return how many.
@@ -141,18 +157,34 @@ class SnapshotFolder:
         Whoever writes snapshots has to be kept out meanwhile.
 
         Raises:
-            StoreError: A tree that stays cannot be read: nothing is removed then.
+            StoreError: A tree that stays cannot be read: nothing is removed then. One that is lost
+                or damaged names nothing.
         """
-        wanted = {file.digest for digest in trees for file in self.tree(digest).files}
+        wanted = {file.digest for digest in trees for file in self._files_of(digest)}
         gone = [path for path in _files(self._trees) if path.stem not in trees]
         gone += [path for path in _files(self._blobs) if path.name not in wanted]
         for path in gone:
             path.unlink(missing_ok=True)
         return len(gone)
 
+    def _files_of(self, digest: str) -> Sequence[SandboxFile]:
+        try:
+            return self.tree(digest).files
+        except ObjectMissing as error:
+            logger.warning("sandboxes: %s", error)
+            return ()
+
 
 def _placed(folder: Path, digest: str, suffix: str = "") -> Path:
     return folder / digest[:2] / f"{digest}{suffix}"
+
+
+def _removed(path: Path, what: str) -> ObjectMissing:
+    """Remove what is damaged, and return what to say of it."""
+    path.unlink(missing_ok=True)
+    return ObjectMissing(
+        f"{what} is damaged and was removed; run the workflow again to keep it anew"
+    )
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -184,14 +184,26 @@ class FolderSandboxes:
             runs = ", ".join(earlier.run_id[:8] for earlier in execution.earlier)
             logger.info("no sandbox of run %s is kept, which this run goes on from", runs)
         if execution.seed is SandboxSeed.PREVIOUS:
-            with _typed_errors("the sandbox of the previous run"):
-                latest = LatestSnapshot.read(self._latest(execution))
-            if latest is not None:
-                return self._of_snapshot(latest.digest, f"run {latest.run_id[:8]}")
+            previous = self._previous(execution)
+            if previous is not None:
+                return previous
         if execution.template is None:
             return EMPTY
         with _typed_errors(f"template {execution.template!r}"):
             return of_template(self._templates / execution.template)
+
+    def _previous(self, execution: SandboxExecution) -> Beginning | None:
+        with _typed_errors("the sandbox of the previous run"):
+            latest = LatestSnapshot.read(self._latest(execution))
+        if latest is None:
+            return None
+        if self._kept.whole_tree(latest.digest) is None:
+            logger.warning(
+                "what run %s left is lost or damaged; this sandbox begins with the template",
+                latest.run_id[:8],
+            )
+            return None
+        return self._of_snapshot(latest.digest, f"run {latest.run_id[:8]}")
 
     def _of_snapshot(self, digest: str, origin: str) -> Beginning:
         kept = self._kept

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reprise.errors import BadInput, ObjectMissing, RepriseError, StoreError
-from reprise.model.sandbox import SandboxFile, SandboxSeed
+from reprise.model.sandbox import ENTRIES_MAX, SandboxFile, SandboxSeed
 from resources.sandbox import FolderSandbox
 from resources.sandbox.workspaces import FolderSandboxes
 from tests.child_process import run_python, start_python
@@ -129,6 +129,16 @@ def test_a_name_that_no_sandbox_holds_is_refused(
 ) -> None:
     (template / "a\\b").write_text("x")
     with pytest.raises(BadInput, match="backslash; rename it"):
+        sandboxes.open(execution("r1"))
+
+
+def test_a_template_is_refused_whose_files_and_folders_are_too_many(
+    sandboxes: FolderSandboxes, template: Path
+) -> None:
+    for at in range(ENTRIES_MAX // 2):
+        (template / f"d{at}").mkdir()
+        (template / f"d{at}" / "f").touch()
+    with pytest.raises(BadInput, match="at most 5,000 files and folders"):
         sandboxes.open(execution("r1"))
 
 
@@ -425,11 +435,51 @@ def test_a_tree_that_cannot_be_read_keeps_everything(root: Path) -> None:
     store = opened(root)
     worked(store, "r1", b"two\n")
     for path in (root / "sandboxes" / "trees").glob("*/*"):
-        path.write_text("{}")
+        path.unlink()
+        path.mkdir()
     before = blobs(root)
     with pytest.raises(StoreError):
         store.sweep(now=now())
     assert blobs(root) == before
+
+
+def test_a_damaged_tree_does_not_keep_what_nobody_needs(root: Path) -> None:
+    store = opened(root)
+    worked(store, "r1", b"two\n")
+    for path in (root / "sandboxes" / "trees").glob("*/*"):
+        path.write_text("{}")
+    store.sweep(now=now())
+    assert blobs(root) == []
+
+
+def test_what_was_damaged_is_kept_anew_by_the_next_snapshot(
+    sandboxes: FolderSandboxes, root: Path
+) -> None:
+    which = execution("r1")
+    sandboxes.open(which)
+    tree = sandboxes.snapshot(which, step(), AFTER)
+    for path in (*blobs(root), *(root / "sandboxes" / "trees").glob("*/*")):
+        path.write_bytes(b"")
+        read = sandboxes.kept_tree if path.suffix else sandboxes.kept_file
+        with pytest.raises(ObjectMissing, match="is damaged and was removed"):
+            read(path.stem)
+
+    assert sandboxes.snapshot(which, step(), AFTER) == tree
+
+    assert kept(sandboxes, sandboxes.kept_tree(tree.digest)) == TEMPLATE
+
+
+@pytest.mark.parametrize("lost", ["blobs", "trees"])
+def test_a_lost_sandbox_of_the_previous_run_begins_with_the_template(
+    root: Path, lost: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(root)
+    worked(store, "r1", b"two\n")
+    for path in (root / "sandboxes" / lost).glob("*/*"):
+        path.unlink()
+    begun = store.open(execution("r2", seed=SandboxSeed.PREVIOUS))
+    assert contents(begun) == TEMPLATE
+    assert "is lost or damaged; this sandbox begins with the template" in caplog.text
 
 
 def test_a_damaged_note_of_the_last_run_begins_with_the_template(root: Path) -> None:

@@ -58,6 +58,21 @@ def test_what_is_there_is_found_with_its_versions(template: Path, program: Progr
     assert found.chrome_mode == "headless-shell"
 
 
+def test_programs_are_asked_for_their_version_without_the_environment(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRISE_PROVIDERS__MAIN__API_KEY", "secret")
+    monkeypatch.setenv("NODE_OPTIONS", "--require=other")
+    seen = tmp_path / "seen"
+    node, browser = tmp_path / "node", tmp_path / "chromium"
+    for program, says in ((node, "v20.1.0"), (browser, "Chromium 156.0")):
+        program.write_text(f"#!/bin/sh\nenv >> {seen}\necho '{says}'\n")
+        program.chmod(0o755)
+    find_install(template, node=str(node), browser=str(browser))
+    names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
+    assert names <= {"HOME", "LANG", "PATH", "PWD", "SHLVL", "_", "OLDPWD"}
+
+
 def test_missing_programs_are_named_with_their_settings(
     template: Path, program: Program, tmp_path: Path
 ) -> None:
