@@ -44,6 +44,9 @@ _POLL_SECONDS = 0.2
 _DISK_SECONDS = 1.0
 _KILL_SECONDS = 8.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_PR_CAPBSET_DROP, _CAPABILITY_VERSION = 24, 0x20080522
+_RIGHTS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5
+"""Capabilities that are kept, where there are any: of files, their owners, and ending processes."""
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -69,6 +72,7 @@ def main(arguments: list[str]) -> int:
             return PARENT_GONE
         if settings["readable"] is not None:
             _shut_files(libc, settings["folders"], settings["readable"])
+        _drop_rights(libc)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     size = settings["file_bytes"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -185,6 +189,25 @@ def _take_own_network(libc: ctypes.CDLL) -> None:
         request = struct.pack("16sh22x", b"lo", 0)
         flags = struct.unpack("16sh22x", fcntl.ioctl(loopback, _SIOCGIFFLAGS, request))[1]
         fcntl.ioctl(loopback, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags | _IFF_UP))
+
+
+def _drop_rights(libc: ctypes.CDLL) -> None:
+    """Give up, for good, what root may do beyond files of others and ending processes.
+
+    Among it is reading other processes' variables, which Landlock does not keep root from.
+    """
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    for number in range(64):
+        if not _RIGHTS >> number & 1:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION, 0))
+    rights = ctypes.create_string_buffer(24)
+    if libc.capget(header, rights) != 0:
+        return
+    # Effective, permitted and inheritable, the lower 32 of each, then the upper.
+    effective, permitted = struct.unpack("6I", rights.raw[:24])[:2]
+    left = struct.pack("6I", effective & _RIGHTS, permitted & _RIGHTS, 0, 0, 0, 0)
+    libc.capset(header, ctypes.create_string_buffer(left))
 
 
 def _shut_files(libc: ctypes.CDLL, folders: list[str], readable: list[str]) -> None:

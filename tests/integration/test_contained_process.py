@@ -157,8 +157,9 @@ def test_no_variable_of_this_process_reaches_the_program(
     assert lines == [b"['HOME', 'LANG', 'PATH', 'TMPDIR', 'TZ']"]
 
 
+@pytest.mark.parametrize("own_network", [True, False])
 def test_files_outside_are_neither_read_nor_written_where_the_kernel_can(
-    box: Containment, tmp_path: Path
+    box: Containment, tmp_path: Path, own_network: bool
 ) -> None:
     (tmp_path / "secret").write_text("x")
     code = """
@@ -175,7 +176,7 @@ print(tried(lambda: open("/proc/%s/environ" % sys.argv[2], "rb").read()))
 print(tried(lambda: open("inside", "w").write("x")))
 """
     lines: list[bytes] = []
-    run(code, box, tmp_path, os.getpid(), lines=lines)
+    run(code, replace(box, own_network=own_network), tmp_path, os.getpid(), lines=lines)
     assert lines == [b"refused", b"refused", b"refused", b"done"] or not has_landlock()
     assert lines[3] == b"done"
 
