@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from reprise.errors import BadInput, ToolFailed
 from reprise.model.sandbox import CompositionRequest
@@ -161,21 +162,19 @@ class RenderTalk:
     def hear(self, line: bytes) -> None:
         """Take a line that the script said."""
         try:
-            told = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(told, dict):
-            return
+            told = _event(line)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return  # Whatever says so, it is not the script.
         event = told.get("event")
         if event == "stage":
             self._part = "opening" if told.get("name") == "opening" else "bundling"
             self._report(0.0, now=True)
         elif event == "composition":
-            self.width, self.height = int(told["width"]), int(told["height"])
-            self.frames, self.rate = int(told["frames"]), _rate(float(told["fps"]))
+            self.width, self.height = told["width"], told["height"]
+            self.frames, self.rate = told["frames"], told["rate"]
             self._part = "frames"
         elif event == "frames":
-            self._done = int(told["done"])
+            self._done = told["done"]
             self._report(self._done / max(self.frames, 1), now=self._done == self.frames)
         elif event == "done":
             self.finished = True
@@ -228,8 +227,31 @@ class RenderTalk:
         self.progress(self.doing(), before + (after - before) * share)
 
 
+def _event(line: bytes) -> dict[str, Any]:
+    """Return what a line of the script tells.
+
+    Raises:
+        ValueError, KeyError, TypeError, OverflowError, RecursionError: The script wrote no such
+            line.
+    """
+    told: dict[str, Any] = {**json.loads(line)}
+    if told.get("event") == "composition":
+        told |= {name: int(told[name]) for name in ("width", "height", "frames")}
+        told["rate"] = _rate(float(told["fps"]))
+    elif told.get("event") == "frames":
+        told["done"] = int(told["done"])
+    return told
+
+
 def _rate(fps: float) -> Fraction:
-    """Return a rate as the fraction that it stands for: 29.97 is 30000/1001."""
+    """Return a rate as the fraction that it stands for: 29.97 is 30000/1001.
+
+    Raises:
+        ValueError, OverflowError: It is no rate.
+    """
+    if fps <= 0:
+        message = f"{fps} frames a second"
+        raise ValueError(message)
     for whole in (24, 30, 60, 120):
         if abs(fps - whole / _NTSC) < 0.005:
             return Fraction(whole) / _NTSC

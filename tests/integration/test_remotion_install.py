@@ -128,7 +128,17 @@ def test_messages_hold_no_folder_of_the_machine_and_are_cut() -> None:
     assert len(str(caught.value).splitlines()) == 14
 
 
-@pytest.mark.parametrize("line", [b"", b"hello", b"[1]", b"\xff", b'{"event": "none"}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(b"", b"hello", b"[1]", b"3", b"\xff", b"[" * 100_000),
+        *(b'{"event": "none"}', b'{"event": "frames"}', b'{"event": "frames", "done": "x"}'),
+        b'{"event": "composition", "width": 2, "height": 2, "frames": 1}',
+        b'{"event": "composition", "width": 2, "height": 2, "frames": 1, "fps": 0}',
+        b'{"event": "composition", "width": 2, "height": null, "frames": 1, "fps": 25}',
+        b'{"event": "composition", "width": 1e999, "height": 2, "frames": 1, "fps": 25}',
+    ],
+)
 def test_what_is_no_word_of_the_script_is_passed_over(line: bytes) -> None:
     talk = talk_of()
     talk.hear(line)
