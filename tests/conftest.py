@@ -12,8 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.remotion_project import installed_template
+
+# A busy machine is no failure: nothing in the suite is a timed test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 LEFT_OUT_REASONS = {
     "slow": "minutes each",
